@@ -1,0 +1,180 @@
+/* Halation: recurrent attention kernels, generated ahead of time.
+ *
+ * The C interface. A context holds what a caller owns (thread cap, allocator, kernels); a problem says
+ * what is to be computed; a plan is the kernel chosen for a problem; arguments are the tensors of one call.
+ *
+ *     context -> can_run(problem)?  -> plan -> run(arguments), as often as you like
+ *
+ * Conventions
+ *   - Every function that can fail returns a halation_status; halation_last_message() then says which
+ *     argument was wrong, what it was and what it may be. Nothing aborts, throws or prints.
+ *   - Structs begin with `size` (sizeof the struct as the caller compiled it) and `version`
+ *     (HALATION_VERSION). HALATION_INIT(type) gives a zeroed struct with both set.
+ *   - Tensors are DLPack DLTensors in row-major order with strides counted in elements (NULL: compact).
+ *     Shapes are written [B, T, H, K]: B sequences, T tokens, H heads of q and k, HV heads of v, K channels
+ *     of a key, V channels of a value. HV is a multiple of H.
+ *   - Gates are natural logarithms of decays. States are always float32.
+ */
+#ifndef HALATION_H
+#define HALATION_H
+
+#include <dlpack/dlpack.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define HALATION_API
+#else
+#define HALATION_API __attribute__((visibility("default")))
+#endif
+
+#define HALATION_VERSION 1
+
+#ifdef __cplusplus
+#define HALATION_INIT(type) ([] { type value{}; value.size = sizeof(type); value.version = HALATION_VERSION; return value; }())
+#else
+#define HALATION_INIT(type) ((type){.size = sizeof(type), .version = HALATION_VERSION})
+#endif
+
+typedef enum halation_status {
+    HALATION_OK = 0,
+    HALATION_INVALID_ARGUMENT = 1, /* the caller can mend it: a name, shape, type, stride or value */
+    HALATION_UNSUPPORTED = 2,      /* understood, but no kernel here can do it; the message says why */
+    HALATION_OUT_OF_MEMORY = 3,
+    HALATION_INTERNAL_ERROR = 4 /* a fault of the library */
+} halation_status;
+
+/* The message of the last call on this thread that did not return HALATION_OK. Never NULL; valid until the
+ * next call on this thread. */
+HALATION_API const char *halation_last_message(void);
+
+/* ---- context ------------------------------------------------------------------------------------- */
+
+typedef struct halation_context halation_context;
+
+/* What a generated library offers; its contents are in halation_kernels.h. */
+typedef struct halation_kernel_table halation_kernel_table;
+
+typedef struct halation_context_options {
+    uint32_t size, version;
+    int32_t threads; /* at most this many threads per call, the caller's included; 0: one per processor */
+    /* Both or neither. `allocate` returns memory aligned to `alignment`, or NULL when there is none. Called
+     * from the context's own threads too. */
+    void *(*allocate)(void *user, size_t bytes, size_t alignment);
+    void (*release)(void *user, void *memory, size_t bytes);
+    void *allocator_user;
+} halation_context_options;
+
+/* `options` may be NULL. A new context has no kernels: add a table. Calls on one context are serialised;
+ * contexts are independent of each other. */
+HALATION_API halation_status halation_context_create(const halation_context_options *options,
+                                                     halation_context **context);
+HALATION_API void halation_context_destroy(halation_context *context);
+
+/* Makes the kernels of a generated library known to the context. The table must outlive the context. A
+ * recurrence defined differently by two tables is refused. */
+HALATION_API halation_status halation_context_add_kernels(halation_context *context,
+                                                          const halation_kernel_table *kernels);
+
+/* The kernels that Halation itself ships (library halation_kernels). */
+HALATION_API const halation_kernel_table *halation_kernels(void);
+
+/* ---- problem and plan ---------------------------------------------------------------------------- */
+
+typedef enum halation_form {
+    HALATION_FORM_AUTO = 0,      /* by each sequence's own length: recurrent for one token, else chunkwise */
+    HALATION_FORM_RECURRENT = 1, /* token by token, state in place */
+    HALATION_FORM_CHUNKWISE = 2, /* chunk by chunk, state carried */
+    HALATION_FORM_PARALLEL = 3   /* all tokens at once: masked products, quadratic work */
+} halation_form;
+
+typedef enum halation_head_mapping {
+    HALATION_HEADS_GROUPED = 0, /* value head h reads key head h / (HV / H) */
+    HALATION_HEADS_TILED = 1    /* value head h reads key head h % H */
+} halation_head_mapping;
+
+typedef struct halation_problem {
+    uint32_t size, version;
+    const char *recurrence;  /* "gated_delta", ...: one of the names that the added tables define */
+    const char *backend;     /* "cpu"; NULL: "cpu" */
+    const char *isa;         /* "x86_64", "avx2", "avx512", "neon"; NULL: the best this machine has */
+    const char *feature_map; /* linear_normalized, bidirectional: "elu+1", "relu", "softmax", "identity"; NULL: its default */
+    halation_form form;
+    halation_head_mapping head_mapping;
+    int32_t chunk;               /* tokens in a chunk; 0: the schedule's own */
+    int32_t causal;              /* softmax: 0 or 1; ignored elsewhere */
+    int64_t heads, value_heads;  /* H and HV; 1 and 1 where the recurrence has no heads */
+    int64_t key_dim, value_dim;  /* K and V; hgrn: K = 1, V = D; ssm: K = N, V = D */
+    DLDataType type;             /* of q, k, v, o: float32, float16 or bfloat16 */
+    DLDataType gate_type;        /* of gates, beta, a, b, bonus: float32 or `type` */
+    double scale;                /* multiplies the output; NaN: the recurrence's default */
+} halation_problem;
+
+/* What a plan would run, or why it cannot. */
+typedef struct halation_choice {
+    uint32_t size, version;
+    halation_form form;     /* HALATION_FORM_AUTO if it depends on the length of each sequence */
+    int32_t chunk;          /* tokens in a chunk of the chunkwise kernel, 1 for recurrent, 0 for parallel */
+    char kernel[128];       /* name of the kernel; with AUTO, names joined by '+' */
+    char isa[16];
+    char reason[512];       /* refused: why. Chosen: why better ISAs or forms were passed over, or empty */
+} halation_choice;
+
+/* Whether the problem can be run: HALATION_OK, or HALATION_INVALID_ARGUMENT / HALATION_UNSUPPORTED with the
+ * reason in `choice` and in halation_last_message(). Runs nothing. `choice` may be NULL. */
+HALATION_API halation_status halation_can_run(halation_context *context, const halation_problem *problem,
+                                              halation_choice *choice);
+
+typedef struct halation_plan halation_plan;
+
+HALATION_API halation_status halation_plan_create(halation_context *context, const halation_problem *problem,
+                                                  halation_plan **plan);
+HALATION_API void halation_plan_destroy(halation_plan *plan);
+HALATION_API halation_status halation_plan_describe(const halation_plan *plan, halation_choice *choice);
+
+/* ---- one call ------------------------------------------------------------------------------------ */
+
+typedef struct halation_named_tensor {
+    const char *name;
+    const DLTensor *tensor;
+} halation_named_tensor;
+
+typedef struct halation_arguments {
+    uint32_t size, version;
+    /* The inputs of the recurrence by name, the output "o", and the states: "initial_state" (absent: zero)
+     * and "final_state" (absent: not wanted), which may be the same memory; likewise "initial_normalizer"
+     * and "final_normalizer" for linear_normalized. A name the recurrence does not have is refused. */
+    const halation_named_tensor *tensors;
+    int32_t tensor_count;
+    /* Packed batch: B = 1 and sequence n is tokens offsets[n] .. offsets[n+1]; [N+1], int32 or int64, on the
+     * host, from 0 to T, never falling. NULL: N = B sequences of T tokens. */
+    const DLTensor *offsets;
+    /* State pool: sequence n starts from row read_slots[n] of initial_state and leaves its state in row
+     * write_slots[n] of final_state; [N], int32 or int64, on the host. -1 in either skips the sequence: its
+     * outputs are zero and no row is touched. Two sequences may not write one slot. NULL: row n. */
+    const DLTensor *read_slots, *write_slots;
+    /* [N], bool or uint8, on the host: 0 starts sequence n from a zero state without reading its row.
+     * NULL: all start from initial_state if that is given. */
+    const DLTensor *has_initial_state;
+    /* Scratch memory of at least halation_plan_workspace() bytes, 64-byte aligned; NULL: from the context's
+     * allocator. Results never depend on its contents. */
+    void *workspace;
+    size_t workspace_bytes;
+} halation_arguments;
+
+/* Scratch bytes that a run with these arguments takes. Only shapes are looked at. */
+HALATION_API halation_status halation_plan_workspace(const halation_plan *plan,
+                                                     const halation_arguments *arguments, size_t *bytes);
+
+/* Checks every argument, then runs. On anything but HALATION_OK no output was touched, except after
+ * HALATION_OUT_OF_MEMORY or HALATION_INTERNAL_ERROR, where outputs are unspecified. */
+HALATION_API halation_status halation_run(halation_plan *plan, const halation_arguments *arguments);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,188 @@
+// Halation for C++17: RAII over halation.h, errors as exceptions. Header only.
+//
+//     halation::Context context;                                     // one thread per processor
+//     context.add_kernels(*halation_kernels());
+//     halation::Problem problem("gated_delta", H, HV, K, V);
+//     halation::Plan plan(context, problem);
+//     plan.run({{"q", {q, {B, T, H, K}}}, ..., {"o", {o, {B, T, HV, V}}}});
+#ifndef HALATION_HPP
+#define HALATION_HPP
+
+#include "halation.h"
+
+#include <cmath>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace halation {
+
+// What a failed call throws; what() is halation_last_message().
+class Error : public std::runtime_error {
+public:
+    explicit Error(halation_status status) : std::runtime_error(halation_last_message()), status_(status) {}
+    halation_status status() const { return status_; }
+
+private:
+    halation_status status_;
+};
+
+inline void check(halation_status status) {
+    if (status != HALATION_OK) throw Error(status);
+}
+
+constexpr DLDataType float32{kDLFloat, 32, 1};
+constexpr DLDataType float16{kDLFloat, 16, 1};
+constexpr DLDataType bfloat16{kDLBfloat, 16, 1};
+constexpr DLDataType int32{kDLInt, 32, 1};
+constexpr DLDataType int64{kDLInt, 64, 1};
+constexpr DLDataType uint8{kDLUInt, 8, 1};
+
+inline DLDataType type_of(const float *) { return float32; }
+inline DLDataType type_of(const int32_t *) { return int32; }
+inline DLDataType type_of(const int64_t *) { return int64; }
+inline DLDataType type_of(const uint8_t *) { return uint8; }
+
+// A view of the caller's memory: pointer, type, shape, strides in elements (empty: compact row-major).
+// Holds no memory but its own shape; the data must outlive the call it is given to.
+class Tensor {
+public:
+    Tensor() = default;
+    template<typename T>
+    Tensor(T *data, std::vector<int64_t> shape, std::vector<int64_t> strides = {})
+        : Tensor(const_cast<void *>(static_cast<const void *>(data)), type_of(data), std::move(shape), std::move(strides)) {}
+    Tensor(void *data, DLDataType type, std::vector<int64_t> shape, std::vector<int64_t> strides = {})
+        : data_(data), type_(type), shape_(std::move(shape)), strides_(std::move(strides)) {}
+
+    void *data() const { return data_; }
+    DLDataType type() const { return type_; }
+    const std::vector<int64_t> &shape() const { return shape_; }
+    const std::vector<int64_t> &strides() const { return strides_; }
+
+    // Points into this Tensor: valid as long as it is neither moved nor destroyed.
+    DLTensor view() const {
+        DLTensor tensor{};
+        tensor.data = data_;
+        tensor.device = {kDLCPU, 0};
+        tensor.ndim = static_cast<int32_t>(shape_.size());
+        tensor.dtype = type_;
+        tensor.shape = const_cast<int64_t *>(shape_.data());
+        tensor.strides = strides_.empty() ? nullptr : const_cast<int64_t *>(strides_.data());
+        return tensor;
+    }
+
+private:
+    void *data_ = nullptr;
+    DLDataType type_ = float32;
+    std::vector<int64_t> shape_, strides_;
+};
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+class Context {
+public:
+    // threads: most threads per call, 0: one per processor.
+    explicit Context(int threads = 0) {
+        auto options = HALATION_INIT(halation_context_options);
+        options.threads = threads;
+        check(halation_context_create(&options, &context_));
+    }
+    explicit Context(const halation_context_options &options) { check(halation_context_create(&options, &context_)); }
+    ~Context() { halation_context_destroy(context_); }
+    Context(const Context &) = delete;
+    Context &operator=(const Context &) = delete;
+
+    void add_kernels(const halation_kernel_table &kernels) { check(halation_context_add_kernels(context_, &kernels)); }
+    halation_context *get() const { return context_; }
+
+private:
+    halation_context *context_ = nullptr;
+};
+
+// A halation_problem with its defaults: form auto, cpu, best ISA, float32, gates float32, causal, default scale.
+struct Problem : halation_problem {
+    Problem(const char *recurrence, int64_t heads, int64_t value_heads, int64_t key_dim, int64_t value_dim)
+        : halation_problem{} {
+        size = sizeof(halation_problem);
+        version = HALATION_VERSION;
+        this->recurrence = recurrence;
+        this->heads = heads;
+        this->value_heads = value_heads;
+        this->key_dim = key_dim;
+        this->value_dim = value_dim;
+        causal = 1;
+        type = gate_type = float32;
+        scale = std::nan("");
+    }
+};
+
+// What halation_run takes besides tensors; see halation_arguments. Empty tensors are not passed.
+struct Batch {
+    Tensor offsets, read_slots, write_slots, has_initial_state;
+    void *workspace = nullptr;
+    size_t workspace_bytes = 0;
+};
+
+class Plan {
+public:
+    Plan(const Context &context, const halation_problem &problem) {
+        check(halation_plan_create(context.get(), &problem, &plan_));
+    }
+    ~Plan() { halation_plan_destroy(plan_); }
+    Plan(const Plan &) = delete;
+    Plan &operator=(const Plan &) = delete;
+
+    void run(const NamedTensors &tensors, const Batch &batch = {}) {
+        with_arguments(tensors, batch, [&](const halation_arguments &a) { check(halation_run(plan_, &a)); });
+    }
+
+    size_t workspace(const NamedTensors &tensors, const Batch &batch = {}) const {
+        size_t bytes = 0;
+        with_arguments(tensors, batch, [&](const halation_arguments &a) { check(halation_plan_workspace(plan_, &a, &bytes)); });
+        return bytes;
+    }
+
+    halation_choice describe() const {
+        auto choice = HALATION_INIT(halation_choice);
+        check(halation_plan_describe(plan_, &choice));
+        return choice;
+    }
+
+    halation_plan *get() const { return plan_; }
+
+private:
+    template<typename Call>
+    static void with_arguments(const NamedTensors &tensors, const Batch &batch, Call call) {
+        std::vector<DLTensor> views;
+        std::vector<halation_named_tensor> named;
+        views.reserve(tensors.size());
+        for (const auto &[name, tensor] : tensors) {
+            views.push_back(tensor.view());
+            named.push_back({name.c_str(), &views.back()});
+        }
+        DLTensor extra[4];
+        const Tensor *given[4] = {&batch.offsets, &batch.read_slots, &batch.write_slots, &batch.has_initial_state};
+        const DLTensor *passed[4];
+        for (int i = 0; i < 4; i++) {
+            extra[i] = given[i]->view();
+            passed[i] = given[i]->data() ? &extra[i] : nullptr;
+        }
+        auto arguments = HALATION_INIT(halation_arguments);
+        arguments.tensors = named.data();
+        arguments.tensor_count = static_cast<int32_t>(named.size());
+        arguments.offsets = passed[0];
+        arguments.read_slots = passed[1];
+        arguments.write_slots = passed[2];
+        arguments.has_initial_state = passed[3];
+        arguments.workspace = batch.workspace;
+        arguments.workspace_bytes = batch.workspace_bytes;
+        call(arguments);
+    }
+
+    halation_plan *plan_ = nullptr;
+};
+
+}  // namespace halation
+#endif

@@ -1,0 +1,94 @@
+/* What a generated kernel library hands to the runtime. Written by the build, read by the runtime; a user only
+ * passes the table on. One table holds the rows (what a recurrence's tensors are) and the kernels (what was
+ * compiled for which form, ISA and type).
+ *
+ * Dims. The shape of a tensor is a string of letters, outermost first:
+ *   B sequences   N sequences or slots of a state   T tokens   S cached tokens
+ *   H key heads   G value heads (HV)                K key channels   V value channels
+ * e.g. q "BTHK", v "BTGV", g "BTG" or "BTGK", bonus "HK", initial_state "NGKV".
+ *
+ * A CPU kernel sees one sequence: its buffer for a tensor has the dims of that string without B and N, in
+ * Halide's order (innermost first), all mins 0: q is (K, H, T), initial_state (V, K, G). H and G have the
+ * same extent in a kernel: the runtime calls it for a range of value heads and gives q and k the stride that
+ * leads from one value head's key head to the next (0 within a group). The innermost stride is 1. o and
+ * final_state are outputs. initial_state and final_state may be the same memory. `scale` is a float scalar.
+ * Arguments are bound by the names in the kernel's metadata.
+ */
+#ifndef HALATION_KERNELS_H
+#define HALATION_KERNELS_H
+
+#include "halation.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct halide_filter_metadata_t;
+
+typedef enum halation_tensor_role {
+    HALATION_ROLE_DATA = 0, /* of the problem's type: q, k, v, o */
+    HALATION_ROLE_GATE = 1, /* of the problem's gate type */
+    HALATION_ROLE_STATE = 2 /* float32, carried from call to call */
+} halation_tensor_role;
+
+/* What an input that the caller leaves out is taken to be. */
+typedef enum halation_default {
+    HALATION_DEFAULT_REQUIRED = 0,
+    HALATION_DEFAULT_ZERO = 1,
+    HALATION_DEFAULT_ONE = 2,
+    HALATION_DEFAULT_RETENTION = 3 /* 1 - 2^(-5-h) for value head h */
+} halation_default;
+
+typedef struct halation_row_tensor {
+    const char *name;
+    const char *dims;
+    halation_tensor_role role;
+    halation_default otherwise;
+} halation_row_tensor;
+
+typedef struct halation_row {
+    const char *name;
+    const char *formula; /* one line, for `list` */
+    const halation_row_tensor *inputs; /* q, k, v, gates; not the states */
+    int32_t input_count;
+    const char *output_dims;                   /* of "o" */
+    const char *state_dims;                    /* of initial_state and final_state; NULL: no state */
+    const char *normalizer_dims;               /* of initial_normalizer and final_normalizer; NULL: none */
+    const char *default_feature_map;           /* NULL: the row has no feature map */
+    double default_scale;                      /* NaN: K^-0.5 */
+    const char *refused[4];                    /* by halation_form: NULL if the row has the form, else why not */
+} halation_row;
+
+typedef struct halation_kernel {
+    const char *name; /* gated_delta_chunkwise_cpu_avx512_f32 */
+    const char *recurrence, *backend, *isa, *feature_map; /* feature_map NULL: none */
+    halation_form form;
+    DLDataType type, gate_type;
+    int32_t chunk;      /* tokens in a chunk */
+    int32_t segment;    /* most tokens in one call of the kernel, a multiple of chunk; 0: a whole sequence */
+    int32_t value_tile; /* value channels may be split over calls at multiples of this; 0: they may not */
+    int (*run)(void **arguments); /* Halide's argv entry point; arguments[0] points to the user context */
+    const struct halide_filter_metadata_t *(*metadata)(void);
+} halation_kernel;
+
+struct halation_kernel_table {
+    uint32_t size, version;
+    const char *name;
+    const halation_row *rows;
+    int32_t row_count;
+    const halation_kernel *kernels;
+    int32_t kernel_count;
+};
+
+/* The user context of every generated kernel: what its halide_malloc, halide_free and halide_error reach.
+ * The generated library's own glue calls these; the runtime fills them in for each task. */
+typedef struct halation_kernel_context {
+    void *(*allocate)(struct halation_kernel_context *, size_t bytes); /* 64-byte aligned, or NULL */
+    void (*release)(struct halation_kernel_context *, void *memory);
+    void (*error)(struct halation_kernel_context *, const char *message);
+} halation_kernel_context;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
