@@ -1,0 +1,208 @@
+#include "carry.h"
+
+namespace halation {
+
+using namespace Halide;
+using namespace Halide::Internal;
+
+namespace {
+
+const char *const state_before_marker = "halation_state_before";
+const char *const state_after_marker = "halation_state_after";
+const char *const final_state_marker = "halation_final_state";
+const char *const in_order_marker = "halation_in_order";
+
+Expr marker(const char *name, std::vector<Expr> args) {
+    const Type type = args[0].type();
+    return Call::make(type, name, args, Call::PureExtern);
+}
+
+[[noreturn]] void fail(const std::string &what) {
+    throw CompileError("carrying the state round the chunk loop: " + what);
+}
+
+bool ends_with(const std::string &text, const std::string &end) {
+    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// One load or store of the state: where it lies in its storage, less its place in v and d. Equal for SB and S exactly
+// if both have the same layout.
+Expr layout_of(const Expr &index, const Expr &v, const Expr &d, const std::vector<Expr> &extents) {
+    auto first_lane = [](const Expr &e) -> Expr {
+        const Ramp *ramp = e.as<Ramp>();
+        const Broadcast *broadcast = e.as<Broadcast>();
+        return ramp ? ramp->base : broadcast ? broadcast->value : e;
+    };
+    return simplify(first_lane(index) - first_lane(v) - first_lane(d) * extents[0]);
+}
+
+class Carry : public IRMutator {
+public:
+    explicit Carry(CarryNames names) : names_(std::move(names)) {}
+
+    Stmt mutate(const Stmt &s) override {
+        const bool outermost = depth_++ == 0;
+        Stmt result = IRMutator::mutate(s);
+        depth_--;
+        if (outermost) check_layouts();
+        return result;
+    }
+    using IRMutator::mutate;
+
+private:
+    using IRMutator::visit;
+
+    const CarryNames names_;
+    int depth_ = 0;
+    const For *chunk_loop_ = nullptr;
+    bool in_state_after_ = false, state_written_ = false;
+    std::vector<Expr> before_extents_, after_extents_;
+    Expr before_layout_, after_layout_;
+
+    Expr chunk_variable() const { return Variable::make(Int(32), chunk_loop_->name); }
+
+    void check_layouts() {
+        if (!before_layout_.defined() && !after_layout_.defined()) return;  // both inlined
+        if (!before_layout_.defined() || !after_layout_.defined()) fail("one of the states before and after a chunk is stored, the other inlined");
+        if (before_extents_.size() != after_extents_.size()) fail("the states before and after a chunk have storage of different rank");
+        for (size_t k = 0; k < before_extents_.size(); k++) {
+            if (!can_prove(before_extents_[k] == after_extents_[k])) {
+                std::ostringstream text;
+                text << "the states before and after a chunk have storage of different extents: " << before_extents_[k] << " and " << after_extents_[k];
+                fail(text.str());
+            }
+        }
+        if (!can_prove(before_layout_ == after_layout_)) {
+            std::ostringstream text;
+            text << "the states before and after a chunk are laid out differently: " << before_layout_ << " and " << after_layout_;
+            fail(text.str());
+        }
+    }
+
+    Stmt visit(const For *op) override {
+        if (names_.chunk_loop.empty() || !ends_with(op->name, "." + names_.chunk_loop)) return IRMutator::visit(op);
+        if (op->for_type != ForType::Serial) fail("the loop over chunks must be serial");
+        if (chunk_loop_) fail("two nested loops over chunks");
+        chunk_loop_ = op;
+        state_written_ = false;
+        Stmt result = IRMutator::visit(op);
+        chunk_loop_ = nullptr;
+        return result;
+    }
+
+    Stmt visit(const ProducerConsumer *op) override {
+        if (!op->is_producer) return IRMutator::visit(op);
+        if (names_.chunk_loop.empty()) {
+            if (op->name == names_.state_before || op->name == names_.state_after) fail("with a single chunk both states must be inlined");
+            return IRMutator::visit(op);
+        }
+        if (op->name == names_.state_before) {
+            if (!chunk_loop_) fail("the state before a chunk is computed outside the loop over chunks");
+            return IfThenElse::make(chunk_variable() == chunk_loop_->min, IRMutator::visit(op));
+        }
+        if (op->name == names_.final_state_copy) {
+            if (!chunk_loop_) fail("the final state is copied outside the loop over chunks");
+            return IfThenElse::make(chunk_variable() == chunk_loop_->min + chunk_loop_->extent - 1, IRMutator::visit(op));
+        }
+        if (op->name == names_.state_after) {
+            if (!chunk_loop_) fail("the state after a chunk is computed outside the loop over chunks");
+            in_state_after_ = true;
+            Stmt result = IRMutator::visit(op);
+            in_state_after_ = false;
+            state_written_ = true;
+            return result;
+        }
+        return IRMutator::visit(op);
+    }
+
+    Stmt visit(const Store *op) override {
+        const Call *call = op->value.as<Call>();
+        const bool marked = call && call->call_type == Call::PureExtern;
+        if (op->name == names_.final_state_copy) {
+            if (!marked || call->name != final_state_marker) fail("the copy of the final state must be the marker alone");
+            const Expr &v = call->args[1], &d = call->args[2], &h = call->args[3], &value_dim = call->args[4], &key_dim = call->args[5];
+            const Expr inside = simplify(op->predicate && v < value_dim && d < key_dim);
+            return Store::make(names_.final_state, mutate(call->args[0]), output_index({v, d, h}), Parameter(), mutate(inside), ModulusRemainder());
+        }
+        if (op->name == names_.state_before && marked && call->name == state_before_marker) {
+            before_layout_ = layout_of(op->index, call->args[1], call->args[2], before_extents_);
+        }
+        if (op->name == names_.state_after) {
+            if (!marked || call->name != state_after_marker) fail("the state after a chunk must be the marker alone");
+            after_layout_ = layout_of(op->index, call->args[1], call->args[2], after_extents_);
+            return Store::make(names_.state_before, mutate(op->value), mutate(op->index), op->param, mutate(op->predicate), op->alignment);
+        }
+        return IRMutator::visit(op);
+    }
+
+    // The place of (v, d, h) in the output buffer.
+    Expr output_index(const std::vector<Expr> &args) {
+        const int lanes = std::max({args[0].type().lanes(), args[1].type().lanes(), args[2].type().lanes()});
+        auto spread = [&](Expr e) { return e.type().lanes() == lanes ? e : Broadcast::make(e, lanes); };
+        Expr index;
+        for (size_t k = 0; k < args.size(); k++) {
+            const std::string dim = std::to_string(k);
+            Expr offset = spread(mutate(args[k])) - spread(Variable::make(Int(32), names_.final_state + ".min." + dim));
+            if (k > 0) offset = offset * spread(Variable::make(Int(32), names_.final_state + ".stride." + dim));
+            index = index.defined() ? index + offset : offset;
+        }
+        return simplify(index);
+    }
+
+    Expr visit(const Load *op) override {
+        if (op->name == names_.state_before && state_written_ && !in_state_after_) {
+            fail("the state before a chunk is read after the state of the next was written over it");
+        }
+        if (op->name == names_.state_after) {
+            return Load::make(op->type, names_.state_before, mutate(op->index), op->image, op->param, mutate(op->predicate), op->alignment);
+        }
+        return IRMutator::visit(op);
+    }
+
+    Stmt visit(const Allocate *op) override {
+        if (op->name == names_.state_before) before_extents_ = op->extents;
+        if (op->name != names_.state_after) return IRMutator::visit(op);
+        after_extents_ = op->extents;
+        return mutate(op->body);
+    }
+
+    Stmt visit(const Free *op) override {
+        return op->name == names_.state_after ? Evaluate::make(0) : IRMutator::visit(op);
+    }
+
+    Expr visit(const Call *op) override {
+        if (op->call_type == Call::PureExtern && (op->name == state_before_marker || op->name == state_after_marker ||
+                                                  op->name == final_state_marker || op->name == in_order_marker)) {
+            return mutate(op->args[0]);
+        }
+        return IRMutator::visit(op);
+    }
+};
+
+}  // namespace
+
+Expr mark_state_before(Expr value, Expr v, Expr d) {
+    return marker(state_before_marker, {value, v, d});
+}
+
+Expr mark_state_after(Expr value, Expr v, Expr d, const std::vector<Expr> &order) {
+    std::vector<Expr> args = {value, v, d};
+    args.insert(args.end(), order.begin(), order.end());
+    return marker(state_after_marker, args);
+}
+
+Expr mark_final_state(Expr value, Expr v, Expr d, Expr h, Expr value_dim, Expr key_dim) {
+    return marker(final_state_marker, {value, v, d, h, value_dim, key_dim});
+}
+
+Expr in_order(Expr value, const std::vector<Expr> &order) {
+    std::vector<Expr> args = {value};
+    args.insert(args.end(), order.begin(), order.end());
+    return marker(in_order_marker, args);
+}
+
+IRMutator *make_carry_pass(const CarryNames &names) {
+    return new Carry(names);
+}
+
+}  // namespace halation

@@ -1,0 +1,90 @@
+// The Halide::Generator behind every kernel of the chunk algorithm: declares the tensors of a row, picks the schedule
+// of a form.
+#include "../schedules/schedules.h"
+#include "carry.h"
+#include "chunk.h"
+
+namespace halation {
+
+using namespace Halide;
+
+enum class Form { recurrent, chunkwise, parallel };
+
+class ChunkGenerator : public Generator<ChunkGenerator> {
+public:
+    GeneratorParam<std::string> recurrence{"recurrence", "gated_delta"};
+    GeneratorParam<Form> form{"form", Form::chunkwise, {{"recurrent", Form::recurrent}, {"chunkwise", Form::chunkwise}, {"parallel", Form::parallel}}};
+    GeneratorParam<int> chunk{"chunk", 0};  // tokens; 0: the machine's own
+    GeneratorParam<Type> type{"type", Float(32)};
+    GeneratorParam<Type> gate_type{"gate_type", Float(32)};
+
+    void configure() {
+        const Row &row = row_named(recurrence);
+        for (const RowInput &input : row.inputs) {
+            const int rank = static_cast<int>(input.dims.size()) - (input.dims[0] == 'B');
+            inputs_[input.name] = add_input<Buffer<>>(input.name, input.is_gate ? gate_type : type, rank);
+        }
+        initial_state_ = add_input<Buffer<>>("initial_state", Float(32), 3);
+        scale_ = add_input<float>("scale");
+        o_ = add_output<Buffer<>>("o", type, 3);
+        final_state_ = add_output<Buffer<>>("final_state", Float(32), 3);
+    }
+
+    void generate() {
+        const Row &row = row_named(recurrence);
+        const CpuMachine &machine = cpu_machine(get_target());
+        ChunkInputs in;
+        for (const RowInput &input : row.inputs) {
+            auto &buffer = *inputs_.at(input.name);
+            for (int dim = 0; dim < buffer.dimensions(); dim++) buffer.dim(dim).set_min(0);
+            const size_t time = input.dims.rfind('T');
+            if (time != std::string::npos && !in.tokens.defined()) in.tokens = buffer.dim(static_cast<int>(input.dims.size() - 1 - time)).extent();
+            in.tensors[input.name] = buffer;
+        }
+        for (int dim = 0; dim < 3; dim++) initial_state_->dim(dim).set_min(0);
+        if (form == Form::recurrent) in.tokens = 1;
+        in.initial_state = *initial_state_;
+        in.value_dim = initial_state_->dim(0).extent();
+        in.key_dim = initial_state_->dim(1).extent();
+        in.scale = *scale_;
+        in.output_type = type;
+        in.chunk = form == Form::recurrent ? 1 : int(chunk) > 0 ? int(chunk) : machine.chunk;
+        in.key_unroll = form == Form::recurrent ? machine.decode_key_unroll : machine.key_unroll;
+        m_ = make_chunk(row, in);
+
+        *o_ = m_.output;
+        *final_state_ = m_.final_state;
+        const Expr heads = o_->dim(1).extent();
+        for (int dim = 0; dim < 3; dim++) o_->dim(dim).set_min(0), final_state_->dim(dim).set_min(0);
+        o_->dim(0).set_extent(in.value_dim);
+        o_->dim(2).set_extent(in.tokens);
+        final_state_->dim(0).set_extent(in.value_dim);
+        final_state_->dim(1).set_extent(in.key_dim);
+        final_state_->dim(2).set_extent(heads);
+        m_.output.bound(m_.v, 0, in.value_dim).bound(m_.t, 0, in.tokens);
+        m_.final_state.bound(m_.v, 0, in.value_dim).bound(m_.d, 0, in.key_dim);
+        const std::string chunk_loop = form == Form::chunkwise ? "co" : "";
+        CarryNames names{m_.state_before.name(), m_.state_after.name(), m_.final_state_copy.name(), m_.final_state.name(), chunk_loop};
+        get_pipeline().add_custom_lowering_pass(make_carry_pass(names));
+    }
+
+    void schedule() {
+        const CpuMachine &machine = cpu_machine(get_target());
+        if (form == Form::recurrent) {
+            recurrent_cpu(m_, machine);
+        } else {
+            chunkwise_cpu(m_, machine);
+        }
+    }
+
+private:
+    std::map<std::string, GeneratorInput<Buffer<>> *> inputs_;
+    GeneratorInput<Buffer<>> *initial_state_ = nullptr;
+    GeneratorInput<float> *scale_ = nullptr;
+    GeneratorOutput<Buffer<>> *o_ = nullptr, *final_state_ = nullptr;
+    Chunk m_;
+};
+
+}  // namespace halation
+
+HALIDE_REGISTER_GENERATOR(halation::ChunkGenerator, halation_chunk)

@@ -1,0 +1,106 @@
+#include "schedules.h"
+
+namespace halation {
+
+using namespace Halide;
+
+// Loops: head, tile of value channels, chunk. Everything that does not depend on the value channel is prepared for all
+// chunks of the call beforehand; the tile of the state then stays in the first-level cache while it meets all of them.
+void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
+    const int lanes = machine.lanes, tile = lanes * machine.value_vectors, C = m.chunk;
+    Var vo("vo"), vi("vi"), i("io"), c("co"), dk("dk"), du("du");
+
+    m.output.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
+        .split(m.t, c, i, C, TailStrategy::GuardWithIf)
+        .reorder(vi, i, c, vo, m.h)
+        .partition(c, Partition::Never)  // a loop cut in parts would start the state anew in each
+        .vectorize(vi, lanes)
+        .unroll(vi);
+
+    // ---- prepared once per head
+    const auto prepared = [&](Func &f) { return f.defined() ? &f.compute_at(m.output, m.h) : nullptr; };
+    for (Func *f : {&m.reads, &m.reads_from_start, &m.writes, &m.writes_to_end}) {
+        const bool decayed = f == &m.reads_from_start || f == &m.writes_to_end;
+        if (decayed && !m.key_decay) continue;  // the same as reads and writes
+        prepared(*f)->vectorize(m.d, lanes, TailStrategy::RoundUp);
+    }
+    m.reads.bound(m.r, 0, m.readers).unroll(m.r);
+    prepared(m.products)->bound(m.r, 0, m.readers).bound(m.w, 0, m.writers).bound(m.j, 0, C).bound(m.i, 0, C);
+    if (m.beta.defined()) prepared(m.beta);
+    if (m.key_decay) {
+        for (Func *f : {&m.step, &m.through, &m.after}) {
+            prepared(*f)->vectorize(m.d, lanes, TailStrategy::RoundUp);
+            if (f->has_update_definition()) f->update().vectorize(m.d, lanes, TailStrategy::RoundUp);
+        }
+        m.carried.compute_at(m.products, m.c).vectorize(m.d, lanes, TailStrategy::RoundUp);
+        if (C > 1) m.carried.update().vectorize(m.d, lanes, TailStrategy::RoundUp);
+    } else if (m.step.defined()) {
+        for (Func *f : {&m.step, &m.through, &m.after, &m.between}) prepared(*f);
+    }
+
+    // The sums over key channels, a vector of partial sums at a time.
+    {
+        RVar ko("ko"), ki("ki");
+        Var lane("lane");
+        m.product_sums.compute_at(m.products, m.i);
+        m.product_sums.update().split(m.product_keys, ko, ki, lanes);
+        Func partial = m.product_sums.update().rfactor(ki, lane);
+        partial.compute_at(m.product_sums, m.r).vectorize(lane, lanes);
+        partial.update().vectorize(lane, lanes);
+        m.product_sums.update().atomic().vectorize(ki, lanes);
+    }
+
+    // ---- per tile and chunk
+    for (Func f : {m.state_before, m.state_after}) {
+        f.store_at(m.output, vo).compute_at(m.output, c).fold_storage(m.c, 1).bound(m.d, 0, m.padded_key_dim);
+    }
+    m.state_before.vectorize(m.v, lanes).unroll(m.v);
+    m.final_state_copy.compute_at(m.output, c).bound_extent(m.c, 1).bound_extent(m.v, tile).vectorize(m.v, lanes).unroll(m.v);
+
+    m.values.compute_at(m.output, c).vectorize(m.v, lanes).unroll(m.v).unroll(m.i);
+    {
+        RVar ko("ko"), ku("ku");
+        m.state_reads.compute_at(m.output, c).bound(m.r, 0, m.readers).bound(m.i, 0, C);
+        m.state_reads.vectorize(m.v, lanes).unroll(m.v).unroll(m.r).unroll(m.i);
+        m.state_reads.update()
+            .split(m.over_keys, ko, ku, machine.key_unroll, TailStrategy::GuardWithIf)
+            .reorder(m.v, m.r, m.i, ku, ko)
+            .vectorize(m.v, lanes)
+            .unroll(m.v)
+            .unroll(m.r)
+            .unroll(m.i)
+            .unroll(ku);
+    }
+    if (m.solved.defined()) {
+        m.solved.compute_at(m.output, c).bound(m.i, 0, C).vectorize(m.v, lanes).unroll(m.v).unroll(m.i);
+        if (C > 1) {
+            m.solved.update().reorder(m.v, m.earlier.x, m.earlier.y).vectorize(m.v, lanes).unroll(m.v).unroll(m.earlier.x).unroll(m.earlier.y);
+        }
+    }
+    m.written_to_end.compute_at(m.output, c).bound(m.j, 0, C).vectorize(m.v, lanes).unroll(m.v).unroll(m.j).unroll(m.w);
+    m.output_sums.compute_at(m.output, c).bound_extent(m.c, 1).bound_extent(m.v, tile).bound(m.i, 0, C).vectorize(m.v, lanes).unroll(m.v).unroll(m.i);
+    m.output_sums.update()
+        .reorder(m.v, m.output_terms.x, m.output_terms.y, m.i)
+        .vectorize(m.v, lanes)
+        .unroll(m.v)
+        .unroll(m.output_terms.x)
+        .unroll(m.output_terms.y)
+        .unroll(m.i);
+
+    m.state_after.split(m.d, dk, du, machine.key_unroll).reorder(m.v, du, dk).vectorize(m.v, lanes).unroll(m.v).unroll(du);
+    m.state_sums.compute_at(m.state_after, du).vectorize(m.v, lanes).unroll(m.v);
+    m.state_sums.update()
+        .reorder(m.v, m.state_terms.x, m.state_terms.y)
+        .vectorize(m.v, lanes)
+        .unroll(m.v)
+        .unroll(m.state_terms.x)
+        .unroll(m.state_terms.y);
+    if (m.value_decay) {
+        for (Func *f : {&m.value_step, &m.value_through, &m.value_after, &m.value_between}) {
+            f->compute_at(m.output, c).vectorize(m.v, lanes).unroll(m.v);
+            if (f->has_update_definition()) f->update().vectorize(m.v, lanes).unroll(m.v);
+        }
+    }
+}
+
+}  // namespace halation

@@ -1,0 +1,34 @@
+#include "machines.h"
+
+namespace halation {
+namespace {
+
+// Measured on Zen 5 (H16 K=V=128 T 4096, one thread); see bench/results.
+const CpuMachine machines[] = {
+    // isa      target                                     lanes regs  C  vv  ku  segment  decode
+    {"x86_64", "sse41", 4, 16, 4, 2, 4, 64, 8, 2},
+    {"avx2", "sse41-avx-avx2-fma-f16c", 8, 16, 4, 2, 4, 64, 8, 2},
+    {"avx512", "sse41-avx-avx2-fma-f16c-avx512-avx512_skylake", 16, 32, 4, 2, 4, 64, 8, 2},
+    {"neon", "", 4, 32, 4, 2, 4, 64, 8, 2},
+};
+
+}  // namespace
+
+const CpuMachine &cpu_machine(const std::string &isa) {
+    std::string known;
+    for (const CpuMachine &machine : machines) {
+        if (machine.isa == isa) return machine;
+        known += (known.empty() ? "" : ", ") + machine.isa;
+    }
+    throw Halide::CompileError("no machine facts for ISA '" + isa + "'; there are: " + known);
+}
+
+const CpuMachine &cpu_machine(const Halide::Target &target) {
+    using Halide::Target;
+    if (target.arch == Target::ARM) return cpu_machine("neon");
+    if (target.has_feature(Target::AVX512_Skylake)) return cpu_machine("avx512");
+    if (target.has_feature(Target::AVX2)) return cpu_machine("avx2");
+    return cpu_machine("x86_64");
+}
+
+}  // namespace halation

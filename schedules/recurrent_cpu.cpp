@@ -1,0 +1,71 @@
+#include "schedules.h"
+
+namespace halation {
+
+using namespace Halide;
+
+// One token, bound by reading and writing the state once. Loops: head, tile of value channels; a tile is read for the
+// products with the state, then read again (from the first-level cache) and written. SB and S are inlined: they are the
+// caller's initial and final state, which may be the same memory.
+void recurrent_cpu(Chunk &m, const CpuMachine &machine) {
+    const int lanes = machine.lanes, tile = lanes * machine.decode_value_vectors;
+    Var vo("vo"), vi("vi"), dk("dk"), du("du");
+
+    m.output.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
+        .reorder(vi, m.t, vo, m.h)
+        .vectorize(vi, lanes)
+        .unroll(vi);
+
+    for (Func *f : {&m.reads, &m.reads_from_start, &m.writes, &m.writes_to_end}) {
+        const bool decayed = f == &m.reads_from_start || f == &m.writes_to_end;
+        if (decayed && !m.key_decay) continue;
+        f->compute_at(m.output, m.h).vectorize(m.d, lanes, TailStrategy::RoundUp);
+    }
+    m.reads.bound(m.r, 0, m.readers).unroll(m.r);
+    m.products.compute_at(m.output, m.h).bound(m.r, 0, m.readers).bound(m.w, 0, m.writers);
+    {
+        RVar ko("ko"), ki("ki");
+        Var lane("lane");
+        m.product_sums.compute_at(m.products, m.i);
+        m.product_sums.update().split(m.product_keys, ko, ki, lanes);
+        Func partial = m.product_sums.update().rfactor(ki, lane);
+        partial.compute_at(m.product_sums, m.r).vectorize(lane, lanes);
+        partial.update().vectorize(lane, lanes);
+        m.product_sums.update().atomic().vectorize(ki, lanes);
+    }
+    if (m.beta.defined()) m.beta.compute_at(m.output, m.h);
+    if (m.key_decay) {
+        m.step.compute_at(m.output, m.h).vectorize(m.d, lanes, TailStrategy::RoundUp);
+    } else if (m.step.defined()) {
+        m.step.compute_at(m.output, m.h);
+    }
+
+    RVar ko("ko"), ku("ku");
+    m.state_reads.compute_at(m.output, vo).bound(m.r, 0, m.readers).vectorize(m.v, lanes).unroll(m.v).unroll(m.r);
+    m.state_reads.update()
+        .split(m.over_keys, ko, ku, machine.decode_key_unroll, TailStrategy::GuardWithIf)
+        .reorder(m.v, m.r, ku, ko)
+        .vectorize(m.v, lanes)
+        .unroll(m.v)
+        .unroll(m.r)
+        .unroll(ku);
+    for (Func *f : {&m.values, &m.solved, &m.written_to_end}) {
+        if (f->defined()) f->compute_at(m.output, vo).vectorize(m.v, lanes).unroll(m.v);
+    }
+    m.written_to_end.unroll(m.w);
+    m.output_sums.compute_at(m.output, vo).bound_extent(m.v, tile).vectorize(m.v, lanes).unroll(m.v);
+    m.output_sums.update().vectorize(m.v, lanes).unroll(m.v).unroll(m.output_terms.x).unroll(m.output_terms.y);
+
+    m.final_state_copy.compute_at(m.output, vo)
+        .bound_extent(m.v, tile)
+        .split(m.d, dk, du, machine.decode_key_unroll, TailStrategy::GuardWithIf)
+        .reorder(m.v, du, dk)
+        .vectorize(m.v, lanes)
+        .unroll(m.v)
+        .unroll(du);
+    m.state_sums.compute_at(m.final_state_copy, du).vectorize(m.v, lanes).unroll(m.v);
+    m.state_sums.update().vectorize(m.v, lanes).unroll(m.v).unroll(m.state_terms.x).unroll(m.state_terms.y);
+    if (m.value_decay) m.value_step.compute_at(m.output, vo).vectorize(m.v, lanes).unroll(m.v);
+}
+
+}  // namespace halation
