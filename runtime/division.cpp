@@ -1,0 +1,192 @@
+#include "division.h"
+#include "status.h"
+
+#include <algorithm>
+
+namespace halation::runtime {
+namespace {
+
+// Kernels index with 32 bits.
+constexpr int64_t kernel_reach = INT32_MAX;
+
+// Waking a thread takes some 10 us until it works, about the time of this many elements of state updated once.
+constexpr double work_worth_a_thread = 128 * 1024;
+
+// State that a task walks over token by token stays in a core's second-level cache.
+constexpr int64_t resident_state = 256 * 1024;
+
+// Elements of a tensor that belong to one head of one row.
+int64_t elements_per_head(const TensorSpec &spec, const Problem &problem) {
+    int64_t elements = 1;
+    for (int axis = 0; axis < spec.rank; axis++) {
+        if (spec.letter[axis] == letter_K) elements *= problem.key_dim;
+        if (spec.letter[axis] == letter_V) elements *= problem.value_dim;
+    }
+    return elements;
+}
+
+// How far one head of one token reaches in a tensor, and how much each further token or head adds.
+struct Reach {
+    int64_t fixed, elements; // over all axes but tokens and heads
+    int64_t token_stride, head_stride;
+};
+
+Reach reach_of(const TensorSpec &spec, const TensorView &view) {
+    Reach reach = {0, 1, 0, 0};
+    for (int axis = 0; axis < spec.rank; axis++) {
+        if (axis == spec.row_axis) continue;
+        if (axis == spec.token_axis) {
+            reach.token_stride = view.stride[axis];
+        } else if (axis == spec.head_axis) {
+            reach.head_stride = view.stride[axis];
+        } else {
+            reach.fixed += view.extent[axis] * view.stride[axis];
+            reach.elements *= view.extent[axis];
+        }
+    }
+    return reach;
+}
+
+// How many steps of `stride` elements, each over `elements` of them, fit into what is left of a kernel's reach.
+int64_t steps_within(int64_t left, int64_t stride, int64_t elements) {
+    int64_t steps = kernel_reach / std::max<int64_t>(elements, 1);
+    if (stride > 0) steps = std::min(steps, left / stride);
+    return steps;
+}
+
+template<typename Visit>
+halation_status each_bound(const halation_plan &plan, const Arguments &arguments, const BoundKernel &bound,
+                           Visit visit) {
+    for (int i = 0; i < bound.argument_count; i++) {
+        if (bound.arguments[i].source != Source::tensor) continue;
+        const int tensor = bound.arguments[i].tensor;
+        if (arguments.tensors[tensor].data) HALATION_TRY(visit(plan.tensors[tensor], arguments.tensors[tensor]));
+    }
+    return HALATION_OK;
+}
+
+// Cuts calls of one kernel so that it sees offsets it can index, or refuses what cannot be cut.
+halation_status limit_calls(const halation_plan &plan, const Arguments &arguments, const BoundKernel &bound,
+                            int64_t longest, int64_t *segment, int64_t *call_heads) {
+    const halation_kernel &kernel = *bound.kernel;
+    *segment = kernel.segment > 0 ? kernel.segment : kernel_reach;
+    HALATION_TRY(
+        each_bound(plan, arguments, bound, [&](const TensorSpec &spec, const TensorView &view) -> halation_status {
+            const Reach reach = reach_of(spec, view);
+            int64_t tokens = reach.fixed > kernel_reach || reach.elements > kernel_reach
+                                 ? 0
+                                 : steps_within(kernel_reach - reach.fixed, reach.token_stride, reach.elements);
+            if (tokens >= std::min(longest, *segment)) return HALATION_OK;
+            if (bound.cut > 0) tokens = tokens / bound.cut * bound.cut;
+            if (bound.cut == 0 || tokens == 0)
+                return fail(HALATION_UNSUPPORTED,
+                            "%s: its strides let one call of kernel %s reach past %lld elements, and the call cannot "
+                            "be cut shorter",
+                            spec.name, kernel.name, static_cast<long long>(kernel_reach));
+            *segment = tokens;
+            return HALATION_OK;
+        }));
+
+    // Only recurrent kernels do so little a call that heads are worth gathering.
+    *call_heads = kernel.form == HALATION_FORM_RECURRENT ? plan.problem.value_heads : 1;
+    const int64_t tokens = std::min(longest, *segment);
+    return each_bound(plan, arguments, bound, [&](const TensorSpec &spec, const TensorView &view) -> halation_status {
+        if (*call_heads == 1 || spec.head_axis < 0) return HALATION_OK;
+        const Reach reach = reach_of(spec, view);
+        const int64_t with_tokens = spec.token_axis < 0 ? 1 : tokens;
+        const int64_t left = kernel_reach - reach.fixed - with_tokens * reach.token_stride;
+        *call_heads =
+            std::clamp<int64_t>(steps_within(left, reach.head_stride, reach.elements * with_tokens), 1, *call_heads);
+        // A kernel steps along its innermost axis one element at a time.
+        const bool shared_keys = spec.key_head && plan.problem.heads != plan.problem.value_heads;
+        if (spec.head_axis == spec.rank - 1 && (shared_keys || reach.head_stride != 1)) *call_heads = 1;
+        return HALATION_OK;
+    });
+}
+
+int threads_worth_waking(const halation_plan &plan, const Arguments &arguments) {
+    const Problem &problem = plan.problem;
+    double per_token = static_cast<double>(problem.key_dim) * static_cast<double>(problem.value_dim);
+    if (!problem.row->state_dims)
+        per_token = static_cast<double>(std::max(arguments.cached, arguments.tokens)) *
+                    static_cast<double>(problem.key_dim + problem.value_dim);
+    const double work =
+        per_token * static_cast<double>(problem.value_heads) * static_cast<double>(arguments.total_tokens);
+    const double worth = work / work_worth_a_thread;
+    const int most = plan.context->pool.threads();
+    return worth >= most ? most : std::max(1, static_cast<int>(worth));
+}
+
+// Most heads that a task should take, before threads are shared out.
+int64_t heads_in_a_task(const halation_plan &plan, const Arguments &arguments, const Workspace &workspace) {
+    int64_t heads = plan.problem.value_heads;
+    if (arguments.any_longer && plan.many->kernel->form != HALATION_FORM_RECURRENT) {
+        heads = 1;
+    } else if (arguments.any_longer && plan.initial[carried_state] >= 0) {
+        const int64_t bytes = 4 * elements_per_head(plan.tensors[plan.initial[carried_state]], plan.problem);
+        heads = std::clamp<int64_t>(resident_state / bytes, 1, heads);
+    }
+    return std::min(heads, workspace.heads);
+}
+
+} // namespace
+
+Workspace workspace_of(const halation_plan &plan, const Arguments &arguments) {
+    Workspace workspace;
+    if (!plan.one->takes_state && !plan.many->takes_state) return workspace;
+    if (arguments.sequences == 0 || arguments.tokens == 0) return workspace;
+    const int64_t value_heads = plan.problem.value_heads;
+    int64_t per_head[carried_count] = {0, 0};
+    for (int c = 0; c < carried_count; c++) {
+        if (plan.final[c] < 0 || arguments.tensors[plan.final[c]].given) continue;
+        per_head[c] = 4 * elements_per_head(plan.tensors[plan.final[c]], plan.problem);
+        workspace.heads = std::min(workspace.heads, std::clamp<int64_t>(resident_state / per_head[c], 1, value_heads));
+    }
+    for (int c = 0; c < carried_count; c++) {
+        workspace.offset[c] = workspace.per_worker;
+        if (per_head[c]) workspace.per_worker += static_cast<size_t>((per_head[c] * workspace.heads + 63) / 64 * 64);
+    }
+    const int64_t workers = std::min<int64_t>(
+        plan.context->pool.threads(), arguments.sequences * value_heads * std::max<int64_t>(1, plan.problem.value_dim));
+    workspace.bytes = workspace.per_worker * static_cast<size_t>(workers);
+    return workspace;
+}
+
+halation_status divide(const halation_plan &plan, const Arguments &arguments, const Workspace &workspace,
+                       Division *division) {
+    const Problem &problem = plan.problem;
+    const BoundKernel *kernels[2] = {plan.one, plan.many};
+    const int64_t longest[2] = {1, arguments.longest};
+    const bool used[2] = {arguments.any_single, arguments.any_longer};
+    for (int i = 0; i < 2; i++)
+        if (used[i])
+            HALATION_TRY(
+                limit_calls(plan, arguments, *kernels[i], longest[i], &division->segment[i], &division->call_heads[i]));
+
+    division->threads = threads_worth_waking(plan, arguments);
+    const int64_t threads = division->threads;
+    // As many sequences of the longest length as there are tokens: one long one among short ones counts as one.
+    const int64_t sequences = std::max<int64_t>(1, arguments.total_tokens / std::max<int64_t>(1, arguments.longest));
+
+    const int64_t most_heads = heads_in_a_task(plan, arguments, workspace);
+    int64_t ranges = (problem.value_heads + most_heads - 1) / most_heads;
+    while (threads > 1 && ranges < problem.value_heads && sequences * ranges % threads != 0 &&
+           sequences * ranges < 4 * threads)
+        ranges++;
+    division->heads = (problem.value_heads + ranges - 1) / ranges;
+    // Whole groups where there is a choice: a kernel call covers heads whose key heads are evenly spaced.
+    const int64_t group =
+        problem.head_mapping == HALATION_HEADS_TILED ? problem.heads : problem.value_heads / problem.heads;
+    if (plan.has_key_heads && division->heads > group) division->heads -= division->heads % group;
+    division->ranges = (problem.value_heads + division->heads - 1) / division->heads;
+
+    division->pieces = division->tiles = 1;
+    if (plan.splits_values && sequences * problem.value_heads < threads) {
+        division->tiles = std::max<int64_t>(1, problem.value_dim / plan.value_tile);
+        const int64_t wanted = (threads + sequences * problem.value_heads - 1) / (sequences * problem.value_heads);
+        division->pieces = std::min(wanted, division->tiles);
+    }
+    return HALATION_OK;
+}
+
+} // namespace halation::runtime

@@ -1,0 +1,97 @@
+#include "plan.h"
+#include "choose.h"
+#include "status.h"
+#include "text.h"
+
+#include <cstring>
+#include <memory>
+#include <numeric>
+
+using namespace halation::runtime;
+
+halation_plan::~halation_plan() {
+    for (DefaultValue &value : defaults)
+        if (value.memory) context->allocator.release(context->allocator.user, value.memory, value.bytes);
+    release(context);
+}
+
+namespace halation::runtime {
+namespace {
+
+// Value channels can be shared out only if every kernel allows it and every state has value channels: two tasks
+// must not both write one normalizer.
+void allow_value_split(halation_plan *plan) {
+    const halation_row &row = *plan->problem.row;
+    const int tile_one = plan->one->kernel->value_tile, tile_many = plan->many->kernel->value_tile;
+    plan->splits_values = tile_one > 0 && tile_many > 0 && has_letter(row.output_dims, letter_V) &&
+                          (!row.state_dims || has_letter(row.state_dims, letter_V)) &&
+                          (!row.normalizer_dims || has_letter(row.normalizer_dims, letter_V));
+    plan->value_tile = plan->splits_values ? std::lcm<int64_t>(tile_one, tile_many) : 0;
+}
+
+} // namespace
+
+halation_status make_plan(const halation_problem *given, halation_plan *plan) {
+    plan->choice = HALATION_INIT(halation_choice);
+    HALATION_TRY(check_problem(plan->context->tables, given, &plan->problem));
+    if (strcmp(plan->problem.backend, "cpu"))
+        return fail(HALATION_UNSUPPORTED, "backend: got '%s'; this library has cpu only", plan->problem.backend);
+    Chosen chosen;
+    HALATION_TRY(choose(plan->context->tables, plan->problem, &chosen, &plan->choice));
+    describe_tensors(plan);
+    HALATION_TRY(bind_kernel(*plan, *chosen.one, &plan->kernels[0]));
+    HALATION_TRY(bind_kernel(*plan, *chosen.many, &plan->kernels[1]));
+    plan->one = &plan->kernels[0];
+    plan->many = chosen.many == chosen.one ? plan->one : &plan->kernels[1];
+    allow_value_split(plan);
+    return HALATION_OK;
+}
+
+} // namespace halation::runtime
+
+extern "C" halation_status halation_can_run(halation_context *context, const halation_problem *problem,
+                                            halation_choice *choice) {
+    return guarded([&]() -> halation_status {
+        if (!context) return fail(HALATION_INVALID_ARGUMENT, "context: is NULL");
+        if (choice) HALATION_TRY(check_struct(choice, "halation_choice"));
+        std::unique_ptr<halation_plan> plan(new halation_plan(context));
+        halation_status status;
+        {
+            std::lock_guard<std::mutex> lock(context->mutex);
+            status = make_plan(problem, plan.get());
+        }
+        if (choice) {
+            *choice = status == HALATION_OK ? plan->choice : HALATION_INIT(halation_choice);
+            if (status != HALATION_OK) copy_text(choice->reason, halation_last_message());
+        }
+        return status;
+    });
+}
+
+extern "C" halation_status halation_plan_create(halation_context *context, const halation_problem *problem,
+                                                halation_plan **plan) {
+    return guarded([&]() -> halation_status {
+        if (!plan) return fail(HALATION_INVALID_ARGUMENT, "plan: is NULL");
+        *plan = nullptr;
+        if (!context) return fail(HALATION_INVALID_ARGUMENT, "context: is NULL");
+        std::unique_ptr<halation_plan> made(new halation_plan(context));
+        std::lock_guard<std::mutex> lock(context->mutex);
+        HALATION_TRY(make_plan(problem, made.get()));
+        HALATION_TRY(make_defaults(made.get()));
+        *plan = made.release();
+        return HALATION_OK;
+    });
+}
+
+extern "C" void halation_plan_destroy(halation_plan *plan) {
+    delete plan;
+}
+
+extern "C" halation_status halation_plan_describe(const halation_plan *plan, halation_choice *choice) {
+    return guarded([&]() -> halation_status {
+        if (!plan) return fail(HALATION_INVALID_ARGUMENT, "plan: is NULL");
+        HALATION_TRY(check_struct(choice, "halation_choice"));
+        *choice = plan->choice;
+        return HALATION_OK;
+    });
+}
