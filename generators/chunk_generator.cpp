@@ -3,12 +3,11 @@
 #include "../schedules/schedules.h"
 #include "carry.h"
 #include "chunk.h"
+#include "recurrence.h"
 
 namespace halation {
 
 using namespace Halide;
-
-enum class Form { recurrent, chunkwise, parallel };
 
 class ChunkGenerator : public Generator<ChunkGenerator> {
 public:
