@@ -1,0 +1,27 @@
+// The commands of `halation`, each in its own file. add_x() declares the command with its options and help, and a
+// callback that does the work; main.cpp turns what the callback throws into one line on stderr and exit code 1.
+#ifndef HALATION_CLI_COMMANDS_H
+#define HALATION_CLI_COMMANDS_H
+
+#include <CLI/CLI.hpp>
+
+#include <stdexcept>
+
+namespace halation::cli {
+
+// Something the user can mend; what() is one line.
+class Error : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+// The command has reported everything itself, and not all was right: exit code 1 without another line.
+struct Failed {};
+
+void add_list(CLI::App &app);
+void add_run(CLI::App &app);
+void add_check(CLI::App &app);
+void add_demo(CLI::App &app);
+
+} // namespace halation::cli
+#endif

@@ -1,0 +1,69 @@
+#include "compute.h"
+
+#include "commands.h"
+#include "shapes.h"
+
+namespace halation::cli {
+namespace {
+
+DLDataType type_of(safetensors::Type type) {
+    if (type == safetensors::Type::f16) return float16;
+    return type == safetensors::Type::bf16 ? bfloat16 : float32;
+}
+
+// A tensor without elements has no memory, but a view of it has an address like any other.
+Tensor view(const safetensors::Tensor &tensor) {
+    static uint64_t nothing = 0;
+    const void *data = tensor.data.empty() ? static_cast<const void *>(&nothing) : tensor.data.data();
+    return Tensor(const_cast<void *>(data), type_of(tensor.type), tensor.shape);
+}
+
+} // namespace
+
+Problem problem_of(const ProblemFile &file, const KernelOptions &options) {
+    const auto extent = [&](char letter) {
+        const auto found = file.extents.find(letter);
+        return found == file.extents.end() ? 1 : found->second;
+    };
+    const int64_t value_heads = extent('G');
+    Problem problem(file.row->name, file.extents.count('H') ? extent('H') : value_heads, value_heads, extent('K'),
+                    extent('V'));
+    problem.backend = options.backend.c_str();
+    problem.isa = options.isa.empty() ? nullptr : options.isa.c_str();
+    problem.feature_map = file.feature_map.empty() ? nullptr : file.feature_map.c_str();
+    problem.form = form_named(options.form);
+    problem.head_mapping = file.heads;
+    problem.chunk = options.chunk;
+    problem.causal = file.causal;
+    problem.type = type_of(file.type);
+    problem.gate_type = type_of(file.gate_type);
+    problem.scale = file.scale;
+    return problem;
+}
+
+Results compute(const Context &context, const ProblemFile &file, const KernelOptions &options) {
+    Plan plan(context, problem_of(file, options));
+    Results results;
+    const auto allocate = [&](const char *name, const char *dims, safetensors::Type type) {
+        if (!dims) return;
+        safetensors::Tensor &tensor = results.tensors[name];
+        tensor.type = type;
+        tensor.shape = file.shape(dims);
+        const int64_t count = element_count(tensor.shape, file.path + ": " + name);
+        tensor.data.resize(static_cast<size_t>(count * safetensors::bytes(type)));
+    };
+    allocate("o", file.row->output_dims, file.type);
+    allocate("final_state", file.row->state_dims, safetensors::Type::f32);
+    allocate("final_normalizer", file.row->normalizer_dims, safetensors::Type::f32);
+
+    NamedTensors tensors;
+    for (const auto &[name, tensor] : file.inputs) tensors.emplace_back(name, view(tensor));
+    for (const auto &[name, tensor] : results.tensors) tensors.emplace_back(name, view(tensor));
+    Batch batch;
+    if (!file.offsets.empty()) batch.offsets = Tensor(file.offsets.data(), {static_cast<int64_t>(file.offsets.size())});
+    plan.run(tensors, batch);
+    results.choice = plan.describe();
+    return results;
+}
+
+} // namespace halation::cli

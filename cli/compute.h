@@ -1,0 +1,21 @@
+// Runs a problem read from a file.
+#ifndef HALATION_CLI_COMPUTE_H
+#define HALATION_CLI_COMPUTE_H
+
+#include "problem_file.h"
+
+namespace halation::cli {
+
+// Points into `file` and `options`, which must outlive it.
+Problem problem_of(const ProblemFile &file, const KernelOptions &options);
+
+struct Results {
+    std::map<std::string, safetensors::Tensor> tensors; // o, final_state, final_normalizer
+    halation_choice choice{};
+};
+
+// Throws halation::Error where the runtime refuses.
+Results compute(const Context &context, const ProblemFile &file, const KernelOptions &options);
+
+} // namespace halation::cli
+#endif
