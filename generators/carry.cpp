@@ -62,19 +62,23 @@ private:
     Expr chunk_variable() const { return Variable::make(Int(32), chunk_loop_->name); }
 
     void check_layouts() {
-        if (!before_layout_.defined() && !after_layout_.defined()) return;  // both inlined
-        if (!before_layout_.defined() || !after_layout_.defined()) fail("one of the states before and after a chunk is stored, the other inlined");
-        if (before_extents_.size() != after_extents_.size()) fail("the states before and after a chunk have storage of different rank");
+        if (!before_layout_.defined() && !after_layout_.defined()) return; // both inlined
+        if (!before_layout_.defined() || !after_layout_.defined())
+            fail("one of the states before and after a chunk is stored, the other inlined");
+        if (before_extents_.size() != after_extents_.size())
+            fail("the states before and after a chunk have storage of different rank");
         for (size_t k = 0; k < before_extents_.size(); k++) {
             if (!can_prove(before_extents_[k] == after_extents_[k])) {
                 std::ostringstream text;
-                text << "the states before and after a chunk have storage of different extents: " << before_extents_[k] << " and " << after_extents_[k];
+                text << "the states before and after a chunk have storage of different extents: " << before_extents_[k]
+                     << " and " << after_extents_[k];
                 fail(text.str());
             }
         }
         if (!can_prove(before_layout_ == after_layout_)) {
             std::ostringstream text;
-            text << "the states before and after a chunk are laid out differently: " << before_layout_ << " and " << after_layout_;
+            text << "the states before and after a chunk are laid out differently: " << before_layout_ << " and "
+                 << after_layout_;
             fail(text.str());
         }
     }
@@ -93,7 +97,8 @@ private:
     Stmt visit(const ProducerConsumer *op) override {
         if (!op->is_producer) return IRMutator::visit(op);
         if (names_.chunk_loop.empty()) {
-            if (op->name == names_.state_before || op->name == names_.state_after) fail("with a single chunk both states must be inlined");
+            if (op->name == names_.state_before || op->name == names_.state_after)
+                fail("with a single chunk both states must be inlined");
             return IRMutator::visit(op);
         }
         if (op->name == names_.state_before) {
@@ -102,7 +107,8 @@ private:
         }
         if (op->name == names_.final_state_copy) {
             if (!chunk_loop_) fail("the final state is copied outside the loop over chunks");
-            return IfThenElse::make(chunk_variable() == chunk_loop_->min + chunk_loop_->extent - 1, IRMutator::visit(op));
+            return IfThenElse::make(chunk_variable() == chunk_loop_->min + chunk_loop_->extent - 1,
+                                    IRMutator::visit(op));
         }
         if (op->name == names_.state_after) {
             if (!chunk_loop_) fail("the state after a chunk is computed outside the loop over chunks");
@@ -119,10 +125,13 @@ private:
         const Call *call = op->value.as<Call>();
         const bool marked = call && call->call_type == Call::PureExtern;
         if (op->name == names_.final_state_copy) {
-            if (!marked || call->name != final_state_marker) fail("the copy of the final state must be the marker alone");
-            const Expr &v = call->args[1], &d = call->args[2], &h = call->args[3], &value_dim = call->args[4], &key_dim = call->args[5];
+            if (!marked || call->name != final_state_marker)
+                fail("the copy of the final state must be the marker alone");
+            const Expr &v = call->args[1], &d = call->args[2], &h = call->args[3], &value_dim = call->args[4],
+                       &key_dim = call->args[5];
             const Expr inside = simplify(op->predicate && v < value_dim && d < key_dim);
-            return Store::make(names_.final_state, mutate(call->args[0]), output_index({v, d, h}), Parameter(), mutate(inside), ModulusRemainder());
+            return Store::make(names_.final_state, mutate(call->args[0]), output_index({v, d, h}), Parameter(),
+                               mutate(inside), ModulusRemainder());
         }
         if (op->name == names_.state_before && marked && call->name == state_before_marker) {
             before_layout_ = layout_of(op->index, call->args[1], call->args[2], before_extents_);
@@ -130,7 +139,8 @@ private:
         if (op->name == names_.state_after) {
             if (!marked || call->name != state_after_marker) fail("the state after a chunk must be the marker alone");
             after_layout_ = layout_of(op->index, call->args[1], call->args[2], after_extents_);
-            return Store::make(names_.state_before, mutate(op->value), mutate(op->index), op->param, mutate(op->predicate), op->alignment);
+            return Store::make(names_.state_before, mutate(op->value), mutate(op->index), op->param,
+                               mutate(op->predicate), op->alignment);
         }
         return IRMutator::visit(op);
     }
@@ -154,7 +164,8 @@ private:
             fail("the state before a chunk is read after the state of the next was written over it");
         }
         if (op->name == names_.state_after) {
-            return Load::make(op->type, names_.state_before, mutate(op->index), op->image, op->param, mutate(op->predicate), op->alignment);
+            return Load::make(op->type, names_.state_before, mutate(op->index), op->image, op->param,
+                              mutate(op->predicate), op->alignment);
         }
         return IRMutator::visit(op);
     }
@@ -179,7 +190,7 @@ private:
     }
 };
 
-}  // namespace
+} // namespace
 
 Expr mark_state_before(Expr value, Expr v, Expr d) {
     return marker(state_before_marker, {value, v, d});
@@ -205,4 +216,4 @@ IRMutator *make_carry_pass(const CarryNames &names) {
     return new Carry(names);
 }
 
-}  // namespace halation
+} // namespace halation

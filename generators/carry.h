@@ -4,8 +4,8 @@
 //
 //     state_before(S0, v, d)     what SB(v,d,c,h) is: the state before chunk c, S0 before the first
 //     state_after(new, v, d, order...)   what S(v,d,c,h) is: `new`, once everything in `order` has been computed
-//     final_state(S, v, d, h, V, K)  copied to the output final_state at (v,d,h) after the last chunk, if v < V and d < K
-//     in_order(x, order...)      x, once everything in `order` has been computed
+//     final_state(S, v, d, h, V, K)  copied to the output final_state at (v,d,h) after the last chunk, if v < V and d <
+//     K in_order(x, order...)      x, once everything in `order` has been computed
 //
 // The pass lets S write into the storage of SB, so that the next chunk finds it there, runs SB's own producer at the
 // first chunk only, and the copy to the output at the last chunk only. Where there is one chunk only, SB and S are
@@ -21,13 +21,15 @@
 namespace halation {
 
 Halide::Expr mark_state_before(Halide::Expr value, Halide::Expr v, Halide::Expr d);
-Halide::Expr mark_state_after(Halide::Expr value, Halide::Expr v, Halide::Expr d, const std::vector<Halide::Expr> &order);
-Halide::Expr mark_final_state(Halide::Expr value, Halide::Expr v, Halide::Expr d, Halide::Expr h, Halide::Expr value_dim, Halide::Expr key_dim);
+Halide::Expr mark_state_after(Halide::Expr value, Halide::Expr v, Halide::Expr d,
+                              const std::vector<Halide::Expr> &order);
+Halide::Expr mark_final_state(Halide::Expr value, Halide::Expr v, Halide::Expr d, Halide::Expr h,
+                              Halide::Expr value_dim, Halide::Expr key_dim);
 Halide::Expr in_order(Halide::Expr value, const std::vector<Halide::Expr> &order);
 
 struct CarryNames {
-    std::string state_before, state_after, final_state_copy, final_state;  // names of the Funcs
-    std::string chunk_loop;  // the Var of the chunk loop; empty: there is one chunk only
+    std::string state_before, state_after, final_state_copy, final_state; // names of the Funcs
+    std::string chunk_loop; // the Var of the chunk loop; empty: there is one chunk only
 };
 
 // Resolves the markers. Checks what it relies on and throws Halide::CompileError naming what does not hold: the chunk
@@ -35,5 +37,5 @@ struct CarryNames {
 // is not read once S was written.
 Halide::Internal::IRMutator *make_carry_pass(const CarryNames &names);
 
-}  // namespace halation
+} // namespace halation
 #endif

@@ -12,8 +12,11 @@ using namespace Halide;
 class ChunkGenerator : public Generator<ChunkGenerator> {
 public:
     GeneratorParam<std::string> recurrence{"recurrence", "gated_delta"};
-    GeneratorParam<Form> form{"form", Form::chunkwise, {{"recurrent", Form::recurrent}, {"chunkwise", Form::chunkwise}, {"parallel", Form::parallel}}};
-    GeneratorParam<int> chunk{"chunk", 0};  // tokens; 0: the machine's own
+    GeneratorParam<Form> form{
+        "form",
+        Form::chunkwise,
+        {{"recurrent", Form::recurrent}, {"chunkwise", Form::chunkwise}, {"parallel", Form::parallel}}};
+    GeneratorParam<int> chunk{"chunk", 0}; // tokens; 0: the machine's own
     GeneratorParam<Type> type{"type", Float(32)};
     GeneratorParam<Type> gate_type{"gate_type", Float(32)};
 
@@ -37,7 +40,8 @@ public:
             auto &buffer = *inputs_.at(input.name);
             for (int dim = 0; dim < buffer.dimensions(); dim++) buffer.dim(dim).set_min(0);
             const size_t time = input.dims.rfind('T');
-            if (time != std::string::npos && !in.tokens.defined()) in.tokens = buffer.dim(static_cast<int>(input.dims.size() - 1 - time)).extent();
+            if (time != std::string::npos && !in.tokens.defined())
+                in.tokens = buffer.dim(static_cast<int>(input.dims.size() - 1 - time)).extent();
             in.tensors[input.name] = buffer;
         }
         for (int dim = 0; dim < 3; dim++) initial_state_->dim(dim).set_min(0);
@@ -49,7 +53,8 @@ public:
         in.output_type = type;
         in.chunk = form == Form::recurrent ? 1 : int(chunk) > 0 ? int(chunk) : machine.chunk;
         in.key_unroll = form == Form::recurrent ? machine.decode_key_unroll : machine.key_unroll;
-        m_ = make_chunk(row, in);
+        if (form == Form::parallel) in.chunk = machine.parallel_block, in.key_unroll = 1;
+        m_ = form == Form::parallel ? make_parallel(row, in) : make_chunk(row, in);
 
         *o_ = m_.output;
         *final_state_ = m_.final_state;
@@ -62,17 +67,22 @@ public:
         final_state_->dim(2).set_extent(heads);
         m_.output.bound(m_.v, 0, in.value_dim).bound(m_.t, 0, in.tokens);
         m_.final_state.bound(m_.v, 0, in.value_dim).bound(m_.d, 0, in.key_dim);
+        if (form == Form::parallel) return;
         const std::string chunk_loop = form == Form::chunkwise ? "co" : "";
-        CarryNames names{m_.state_before.name(), m_.state_after.name(), m_.final_state_copy.name(), m_.final_state.name(), chunk_loop};
+        CarryNames names{m_.state_before.name(), m_.state_after.name(), m_.final_state_copy.name(),
+                         m_.final_state.name(), chunk_loop};
         get_pipeline().add_custom_lowering_pass(make_carry_pass(names));
     }
 
     void schedule() {
         const CpuMachine &machine = cpu_machine(get_target());
-        if (form == Form::recurrent) {
-            recurrent_cpu(m_, machine);
-        } else {
-            chunkwise_cpu(m_, machine);
+        switch (form) {
+        case Form::recurrent:
+            return recurrent_cpu(m_, machine);
+        case Form::chunkwise:
+            return chunkwise_cpu(m_, machine);
+        case Form::parallel:
+            return parallel_cpu(m_, machine);
         }
     }
 
@@ -84,6 +94,6 @@ private:
     Chunk m_;
 };
 
-}  // namespace halation
+} // namespace halation
 
 HALIDE_REGISTER_GENERATOR(halation::ChunkGenerator, halation_chunk)

@@ -14,10 +14,14 @@ std::string quoted(const std::string &text) {
 
 const char *otherwise_name(RowInput::Otherwise otherwise) {
     switch (otherwise) {
-    case RowInput::Otherwise::required: return "HALATION_DEFAULT_REQUIRED";
-    case RowInput::Otherwise::zero: return "HALATION_DEFAULT_ZERO";
-    case RowInput::Otherwise::one: return "HALATION_DEFAULT_ONE";
-    case RowInput::Otherwise::retention: return "HALATION_DEFAULT_RETENTION";
+    case RowInput::Otherwise::required:
+        return "HALATION_DEFAULT_REQUIRED";
+    case RowInput::Otherwise::zero:
+        return "HALATION_DEFAULT_ZERO";
+    case RowInput::Otherwise::one:
+        return "HALATION_DEFAULT_ONE";
+    case RowInput::Otherwise::retention:
+        return "HALATION_DEFAULT_RETENTION";
     }
     return "";
 }
@@ -29,15 +33,17 @@ std::string type_name(const std::string &type) {
 void write_inputs(std::ostream &out, const Recurrence &r) {
     out << "const halation_row_tensor inputs_" << r.name << "[] = {\n";
     for (const RowInput &input : r.inputs) {
-        out << "    {" << quoted(input.name) << ", " << quoted(input.dims) << ", " << (input.is_gate ? "HALATION_ROLE_GATE" : "HALATION_ROLE_DATA") << ", "
-            << otherwise_name(input.otherwise) << "},\n";
+        out << "    {" << quoted(input.name) << ", " << quoted(input.dims) << ", "
+            << (input.is_gate ? "HALATION_ROLE_GATE" : "HALATION_ROLE_DATA") << ", " << otherwise_name(input.otherwise)
+            << "},\n";
     }
     out << "};\n";
 }
 
 void write_row(std::ostream &out, const Recurrence &r) {
-    out << "    {" << quoted(r.name) << ", " << quoted(r.formula) << ", inputs_" << r.name << ", " << r.inputs.size() << ", " << quoted(r.output_dims) << ", "
-        << quoted(r.state_dims) << ", " << quoted(r.normalizer_dims) << ", " << quoted(r.default_feature_map) << ", "
+    out << "    {" << quoted(r.name) << ", " << quoted(r.formula) << ", inputs_" << r.name << ", " << r.inputs.size()
+        << ", " << quoted(r.output_dims) << ", " << quoted(r.state_dims) << ", " << quoted(r.normalizer_dims) << ", "
+        << quoted(r.default_feature_map) << ", "
         << (r.scale_by_key_dim ? "std::numeric_limits<double>::quiet_NaN()" : "1.0") << ", {nullptr";
     for (int form = 1; form < 4; form++) out << ", " << quoted(r.refused[form]);
     out << "}},\n";
@@ -49,13 +55,17 @@ void write_kernel(std::ostream &out, const Variant &v) {
     int chunk = machine.chunk, segment = machine.segment, tile = machine.lanes * machine.value_vectors;
     if (v.form == "recurrent") chunk = segment = 1, tile = machine.lanes * machine.decode_value_vectors;
     if (v.form == "parallel") chunk = segment = 0;
-    out << "    {\"" << name << "\", \"" << v.recurrence << "\", \"" << v.backend << "\", \"" << v.isa << "\", " << (v.feature_map == "-" ? "nullptr" : quoted(v.feature_map))
-        << ", HALATION_FORM_" << (v.form == "recurrent" ? "RECURRENT" : v.form == "chunkwise" ? "CHUNKWISE" : "PARALLEL") << ", " << type_name(v.type) << ", "
-        << type_name(v.gate_type) << ", " << chunk << ", " << segment << ", " << (recurrence_named(v.recurrence).normalizer_dims.empty() ? tile : 0) << ", " << name
-        << "_argv, " << name << "_metadata},\n";
+    out << "    {\"" << name << "\", \"" << v.recurrence << "\", \"" << v.backend << "\", \"" << v.isa << "\", "
+        << (v.feature_map == "-" ? "nullptr" : quoted(v.feature_map)) << ", HALATION_FORM_"
+        << (v.form == "recurrent"   ? "RECURRENT"
+            : v.form == "chunkwise" ? "CHUNKWISE"
+                                    : "PARALLEL")
+        << ", " << type_name(v.type) << ", " << type_name(v.gate_type) << ", " << chunk << ", " << segment << ", "
+        << (recurrence_named(v.recurrence).normalizer_dims.empty() ? tile : 0) << ", " << name << "_argv, " << name
+        << "_metadata},\n";
 }
 
-}  // namespace
+} // namespace
 
 void write_kernel_table(std::ostream &out, const std::string &function, const std::vector<Variant> &variants) {
     out << "// Written by halation_generate. The kernels of one generated library.\n"
@@ -63,7 +73,8 @@ void write_kernel_table(std::ostream &out, const std::string &function, const st
     std::set<std::string> used;
     for (const Variant &v : variants) {
         if (!used.insert(v.name()).second) throw Halide::CompileError("the variant " + v.name() + " occurs twice");
-        out << "int " << v.name() << "_argv(void **);\nconst struct halide_filter_metadata_t *" << v.name() << "_metadata(void);\n";
+        out << "int " << v.name() << "_argv(void **);\nconst struct halide_filter_metadata_t *" << v.name()
+            << "_metadata(void);\n";
     }
     out << "}\n\nnamespace {\n\n";
     std::set<std::string> names;
@@ -77,9 +88,9 @@ void write_kernel_table(std::ostream &out, const std::string &function, const st
     for (const Recurrence &r : all) write_row(out, r);
     out << "};\n\nconst halation_kernel kernels[] = {\n";
     for (const Variant &v : variants) write_kernel(out, v);
-    out << "};\n\nconst halation_kernel_table table = {sizeof(halation_kernel_table), HALATION_VERSION, \"" << function << "\", rows, " << all.size() << ", kernels, "
-        << variants.size() << "};\n\n}  // namespace\n\n"
+    out << "};\n\nconst halation_kernel_table table = {sizeof(halation_kernel_table), HALATION_VERSION, \"" << function
+        << "\", rows, " << all.size() << ", kernels, " << variants.size() << "};\n\n}  // namespace\n\n"
         << "extern \"C\" HALATION_API const halation_kernel_table *" << function << "(void) {\n    return &table;\n}\n";
 }
 
-}  // namespace halation
+} // namespace halation

@@ -26,9 +26,20 @@ int run_halide(std::vector<std::string> arguments) {
 
 int generate_kernel(const std::string &program, const std::string &directory, const std::vector<std::string> &words) {
     const Variant v = Variant::parse(words);
-    std::vector<std::string> arguments = {program, "-g", recurrence_named(v.recurrence).generator, "-f", v.name(), "-o", directory, "-e", "object",
-                                          "recurrence=" + v.recurrence, "form=" + v.form, "type=" + halide_type(v.type),
-                                          "gate_type=" + halide_type(v.gate_type), "target=" + v.halide_target()};
+    std::vector<std::string> arguments = {program,
+                                          "-g",
+                                          recurrence_named(v.recurrence).generator,
+                                          "-f",
+                                          v.name(),
+                                          "-o",
+                                          directory,
+                                          "-e",
+                                          "object",
+                                          "recurrence=" + v.recurrence,
+                                          "form=" + v.form,
+                                          "type=" + halide_type(v.type),
+                                          "gate_type=" + halide_type(v.gate_type),
+                                          "target=" + v.halide_target()};
     if (v.feature_map != "-") arguments.push_back("feature_map=" + v.feature_map);
     return run_halide(arguments);
 }
@@ -49,7 +60,8 @@ std::vector<Variant> read_variants(const std::string &path) {
 int main_or_throw(int argc, char **argv) {
     const std::vector<std::string> words(argv + 1, argv + argc);
     if (!words.empty() && words[0][0] == '-') return Halide::Internal::generate_filter_main(argc, argv);
-    if (words.size() >= 2 && words[0] == "kernel") return generate_kernel(argv[0], words[1], {words.begin() + 2, words.end()});
+    if (words.size() >= 2 && words[0] == "kernel")
+        return generate_kernel(argv[0], words[1], {words.begin() + 2, words.end()});
     if (words.size() == 2 && words[0] == "names") {
         for (const Variant &v : read_variants(words[1])) std::cout << v.name() << "\n";
         return 0;
@@ -68,8 +80,8 @@ int main_or_throw(int argc, char **argv) {
     return 2;
 }
 
-}  // namespace
-}  // namespace halation
+} // namespace
+} // namespace halation
 
 int main(int argc, char **argv) {
     try {

@@ -4,9 +4,12 @@ namespace halation {
 
 const char *name_of(Form form) {
     switch (form) {
-    case Form::recurrent: return "recurrent";
-    case Form::chunkwise: return "chunkwise";
-    case Form::parallel: return "parallel";
+    case Form::recurrent:
+        return "recurrent";
+    case Form::chunkwise:
+        return "chunkwise";
+    case Form::parallel:
+        return "parallel";
     }
     return "";
 }
@@ -40,4 +43,4 @@ Recurrence recurrence_named(const std::string &name) {
     throw Halide::CompileError("no recurrence named '" + name + "'; there are: " + known);
 }
 
-}  // namespace halation
+} // namespace halation

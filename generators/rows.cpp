@@ -49,7 +49,8 @@ Row gla() {
 
 // The outer-product gate of gated linear attention, arXiv:2312.06635, section 4.
 Row gla_outer() {
-    Row row = with_qkv("gla_outer", "S_t = (exp(g) exp(gv)^T) * S_{t-1} + k v^T, g per key channel, gv per value channel");
+    Row row =
+        with_qkv("gla_outer", "S_t = (exp(g) exp(gv)^T) * S_{t-1} + k v^T, g per key channel, gv per value channel");
     row.gate("g", "BTGK").gate("gv", "BTGV");
     row.log_decay_per_key_channel = input("g");
     row.log_decay_per_value_channel = input("gv");
@@ -107,12 +108,12 @@ Row rwkv7() {
 }
 
 std::vector<Row> &all_rows() {
-    static std::vector<Row> all = {linear(), retention(), gated(), gla(),   gla_outer(),
+    static std::vector<Row> all = {linear(), retention(), gated(),       gla(), gla_outer(),
                                    rwkv6(),  delta(),     gated_delta(), kda(), rwkv7()};
     return all;
 }
 
-}  // namespace
+} // namespace
 
 const RowInput *Row::find(const std::string &input_name) const {
     for (const RowInput &candidate : inputs) {
@@ -141,4 +142,4 @@ RegisterRow::RegisterRow(Row row) {
     all_rows().push_back(std::move(row));
 }
 
-}  // namespace halation
+} // namespace halation

@@ -1,3 +1,4 @@
+#include "cpu.h"
 #include "schedules.h"
 
 namespace halation {
@@ -13,7 +14,7 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
     m.output.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
         .split(m.t, c, i, C, TailStrategy::GuardWithIf)
         .reorder(vi, i, c, vo, m.h)
-        .partition(c, Partition::Never)  // a loop cut in parts would start the state anew in each
+        .partition(c, Partition::Never) // a loop cut in parts would start the state anew in each
         .vectorize(vi, lanes)
         .unroll(vi);
 
@@ -21,7 +22,7 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
     const auto prepared = [&](Func &f) { return f.defined() ? &f.compute_at(m.output, m.h) : nullptr; };
     for (Func *f : {&m.reads, &m.reads_from_start, &m.writes, &m.writes_to_end}) {
         const bool decayed = f == &m.reads_from_start || f == &m.writes_to_end;
-        if (decayed && !m.key_decay) continue;  // the same as reads and writes
+        if (decayed && !m.key_decay) continue; // the same as reads and writes
         prepared(*f)->vectorize(m.d, lanes, TailStrategy::RoundUp);
     }
     m.reads.bound(m.r, 0, m.readers).unroll(m.r);
@@ -29,33 +30,27 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
     if (m.beta.defined()) prepared(m.beta);
     if (m.key_decay) {
         for (Func *f : {&m.step, &m.through, &m.after}) {
-            prepared(*f)->vectorize(m.d, lanes, TailStrategy::RoundUp);
-            if (f->has_update_definition()) f->update().vectorize(m.d, lanes, TailStrategy::RoundUp);
+            prepared(*f);
+            vectorize_stages(*f, m.d, lanes);
         }
-        m.carried.compute_at(m.products, m.c).vectorize(m.d, lanes, TailStrategy::RoundUp);
-        if (C > 1) m.carried.update().vectorize(m.d, lanes, TailStrategy::RoundUp);
+        m.carried.compute_at(m.products, m.c);
+        vectorize_stages(m.carried, m.d, lanes);
     } else if (m.step.defined()) {
         for (Func *f : {&m.step, &m.through, &m.after, &m.between}) prepared(*f);
     }
 
-    // The sums over key channels, a vector of partial sums at a time.
-    {
-        RVar ko("ko"), ki("ki");
-        Var lane("lane");
-        m.product_sums.compute_at(m.products, m.i);
-        m.product_sums.update().split(m.product_keys, ko, ki, lanes);
-        Func partial = m.product_sums.update().rfactor(ki, lane);
-        partial.compute_at(m.product_sums, m.r).vectorize(lane, lanes);
-        partial.update().vectorize(lane, lanes);
-        m.product_sums.update().atomic().vectorize(ki, lanes);
-    }
+    product_sums_cpu(m, machine);
 
     // ---- per tile and chunk
     for (Func f : {m.state_before, m.state_after}) {
         f.store_at(m.output, vo).compute_at(m.output, c).fold_storage(m.c, 1).bound(m.d, 0, m.padded_key_dim);
     }
     m.state_before.vectorize(m.v, lanes).unroll(m.v);
-    m.final_state_copy.compute_at(m.output, c).bound_extent(m.c, 1).bound_extent(m.v, tile).vectorize(m.v, lanes).unroll(m.v);
+    m.final_state_copy.compute_at(m.output, c)
+        .bound_extent(m.c, 1)
+        .bound_extent(m.v, tile)
+        .vectorize(m.v, lanes)
+        .unroll(m.v);
 
     m.values.compute_at(m.output, c).vectorize(m.v, lanes).unroll(m.v).unroll(m.i);
     {
@@ -74,11 +69,22 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
     if (m.solved.defined()) {
         m.solved.compute_at(m.output, c).bound(m.i, 0, C).vectorize(m.v, lanes).unroll(m.v).unroll(m.i);
         if (C > 1) {
-            m.solved.update().reorder(m.v, m.earlier.x, m.earlier.y).vectorize(m.v, lanes).unroll(m.v).unroll(m.earlier.x).unroll(m.earlier.y);
+            m.solved.update()
+                .reorder(m.v, m.earlier.x, m.earlier.y)
+                .vectorize(m.v, lanes)
+                .unroll(m.v)
+                .unroll(m.earlier.x)
+                .unroll(m.earlier.y);
         }
     }
     m.written_to_end.compute_at(m.output, c).bound(m.j, 0, C).vectorize(m.v, lanes).unroll(m.v).unroll(m.j).unroll(m.w);
-    m.output_sums.compute_at(m.output, c).bound_extent(m.c, 1).bound_extent(m.v, tile).bound(m.i, 0, C).vectorize(m.v, lanes).unroll(m.v).unroll(m.i);
+    m.output_sums.compute_at(m.output, c)
+        .bound_extent(m.c, 1)
+        .bound_extent(m.v, tile)
+        .bound(m.i, 0, C)
+        .vectorize(m.v, lanes)
+        .unroll(m.v)
+        .unroll(m.i);
     m.output_sums.update()
         .reorder(m.v, m.output_terms.x, m.output_terms.y, m.i)
         .vectorize(m.v, lanes)
@@ -87,7 +93,11 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
         .unroll(m.output_terms.y)
         .unroll(m.i);
 
-    m.state_after.split(m.d, dk, du, machine.key_unroll).reorder(m.v, du, dk).vectorize(m.v, lanes).unroll(m.v).unroll(du);
+    m.state_after.split(m.d, dk, du, machine.key_unroll)
+        .reorder(m.v, du, dk)
+        .vectorize(m.v, lanes)
+        .unroll(m.v)
+        .unroll(du);
     m.state_sums.compute_at(m.state_after, du).vectorize(m.v, lanes).unroll(m.v);
     m.state_sums.update()
         .reorder(m.v, m.state_terms.x, m.state_terms.y)
@@ -103,4 +113,4 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
     }
 }
 
-}  // namespace halation
+} // namespace halation

@@ -5,14 +5,14 @@ namespace {
 
 // Measured on Zen 5 (H16 K=V=128 T 4096, one thread); see bench/results.
 const CpuMachine machines[] = {
-    // isa      target                                     lanes regs  C  vv  ku  segment  decode
-    {"x86_64", "sse41", 4, 16, 4, 2, 4, 64, 8, 2},
-    {"avx2", "sse41-avx-avx2-fma-f16c", 8, 16, 4, 2, 4, 64, 8, 2},
-    {"avx512", "sse41-avx-avx2-fma-f16c-avx512-avx512_skylake", 16, 32, 4, 2, 4, 64, 8, 2},
-    {"neon", "", 4, 32, 4, 2, 4, 64, 8, 2},
+    // isa      target                                     lanes regs  C  vv  ku  segment  decode parallel
+    {"x86_64", "sse41", 4, 16, 4, 2, 4, 64, 8, 2, 16, 4},
+    {"avx2", "sse41-avx-avx2-fma-f16c", 8, 16, 4, 2, 4, 64, 8, 2, 16, 4},
+    {"avx512", "sse41-avx-avx2-fma-f16c-avx512-avx512_skylake", 16, 32, 4, 2, 4, 64, 8, 2, 16, 4},
+    {"neon", "", 4, 32, 4, 2, 4, 64, 8, 2, 16, 4},
 };
 
-}  // namespace
+} // namespace
 
 const CpuMachine &cpu_machine(const std::string &isa) {
     std::string known;
@@ -31,4 +31,4 @@ const CpuMachine &cpu_machine(const Halide::Target &target) {
     return cpu_machine("x86_64");
 }
 
-}  // namespace halation
+} // namespace halation

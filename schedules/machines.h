@@ -9,20 +9,22 @@
 namespace halation {
 
 struct CpuMachine {
-    std::string isa;     // the name used by the variants table and the runtime
-    std::string target;  // features of the Halide target, after arch-bits-os
-    int lanes;           // floats in a vector register
-    int registers;       // vector registers
+    std::string isa;    // the name used by the variants table and the runtime
+    std::string target; // features of the Halide target, after arch-bits-os
+    int lanes;          // floats in a vector register
+    int registers;      // vector registers
 
     // Tiles of the chunkwise schedule: chunk length, vectors of value channels in a tile of the state, unroll of the
     // sum over key channels, tokens handed to a kernel at once.
     int chunk, value_vectors, key_unroll, segment;
     // The same for one token.
     int decode_value_vectors, decode_key_unroll;
+    // The parallel schedule: tokens in a block, rows of a block that are kept in registers.
+    int parallel_block, parallel_rows;
 };
 
 const CpuMachine &cpu_machine(const Halide::Target &target);
 const CpuMachine &cpu_machine(const std::string &isa);
 
-}  // namespace halation
+} // namespace halation
 #endif

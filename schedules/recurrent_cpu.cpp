@@ -1,3 +1,4 @@
+#include "cpu.h"
 #include "schedules.h"
 
 namespace halation {
@@ -23,16 +24,7 @@ void recurrent_cpu(Chunk &m, const CpuMachine &machine) {
     }
     m.reads.bound(m.r, 0, m.readers).unroll(m.r);
     m.products.compute_at(m.output, m.h).bound(m.r, 0, m.readers).bound(m.w, 0, m.writers);
-    {
-        RVar ko("ko"), ki("ki");
-        Var lane("lane");
-        m.product_sums.compute_at(m.products, m.i);
-        m.product_sums.update().split(m.product_keys, ko, ki, lanes);
-        Func partial = m.product_sums.update().rfactor(ki, lane);
-        partial.compute_at(m.product_sums, m.r).vectorize(lane, lanes);
-        partial.update().vectorize(lane, lanes);
-        m.product_sums.update().atomic().vectorize(ki, lanes);
-    }
+    product_sums_cpu(m, machine);
     if (m.beta.defined()) m.beta.compute_at(m.output, m.h);
     if (m.key_decay) {
         m.step.compute_at(m.output, m.h).vectorize(m.d, lanes, TailStrategy::RoundUp);
@@ -68,4 +60,4 @@ void recurrent_cpu(Chunk &m, const CpuMachine &machine) {
     if (m.value_decay) m.value_step.compute_at(m.output, vo).vectorize(m.v, lanes).unroll(m.v);
 }
 
-}  // namespace halation
+} // namespace halation

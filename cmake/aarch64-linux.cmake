@@ -1,0 +1,7 @@
+# Cross compilation for 64-bit Arm Linux with Debian's g++-aarch64-linux-gnu; programs run under qemu-user.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
+set(CMAKE_EXE_LINKER_FLAGS_INIT -static)

@@ -1,0 +1,53 @@
+// The parts of the algorithm inside one chunk, shared by the ways to get from chunk to chunk: carrying the state
+// (chunk.cpp) or products with all earlier chunks (parallel.cpp).
+#ifndef HALATION_GENERATORS_CHUNK_BUILDER_H
+#define HALATION_GENERATORS_CHUNK_BUILDER_H
+
+#include "chunk.h"
+
+namespace halation {
+
+class ChunkBuilder {
+protected:
+    using Expr = Halide::Expr;
+    using Func = Halide::Func;
+
+    ChunkBuilder(const Row &row, const ChunkInputs &in);
+
+    const Row &row_;
+    const ChunkInputs &in_;
+    Chunk m_;
+
+    // In this order.
+    void token_vectors();
+    void decays();
+    void products();
+    void vectors_at_the_ends();
+
+    bool head_decay() const { return bool(row_.log_decay_per_head); }
+    // Whether reader r sees the state before its own token's decay.
+    Expr exclusive(Expr r) const;
+
+    // Decays per head are factors of finished sums; per key channel they go into the vectors that are summed. These are
+    // 1 where the row has no such decay.
+    Expr head_factor(const Func &decay, Expr i) const;
+    Expr value_factor(const Func &decay, Expr v, Expr i) const;
+    // P_i or E_i of the decays per head and value channel, for reader r.
+    Expr reader_factor(Expr v, Expr r, Expr i) const;
+    // L(j,i) or L(j,i-1) of the decays per value channel.
+    Expr value_between(Expr v, Expr r, Expr j, Expr i, Expr c) const;
+
+    // A coordinate that never leaves the buffer. `likely` lets Halide peel the last, partial vector off.
+    static Expr inside(Expr channel, Expr extent);
+
+private:
+    struct Chain {
+        Func step, through, before, after;
+    };
+    Chain decay_chain(const std::string &prefix, const std::vector<Expr> &lead, Expr log_decay);
+    Func decay_between(const std::string &name, const std::vector<Expr> &lead, const Func &step);
+    Expr at_token(const TokenExpr &expr, Expr d, Expr v, Expr i) const;
+};
+
+} // namespace halation
+#endif

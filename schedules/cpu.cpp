@@ -1,0 +1,25 @@
+#include "cpu.h"
+
+namespace halation {
+
+using namespace Halide;
+
+void vectorize_stages(Func &f, const Var &dim, int lanes) {
+    f.vectorize(dim, lanes, TailStrategy::RoundUp);
+    for (int stage = 0; stage < f.num_update_definitions(); stage++)
+        f.update(stage).vectorize(dim, lanes, TailStrategy::RoundUp);
+}
+
+void product_sums_cpu(Chunk &m, const CpuMachine &machine) {
+    const int lanes = machine.lanes;
+    RVar ko("ko"), ki("ki");
+    Var lane("lane");
+    m.product_sums.compute_at(m.products, m.i);
+    m.product_sums.update().split(m.product_keys, ko, ki, lanes);
+    Func partial = m.product_sums.update().rfactor(ki, lane);
+    partial.compute_at(m.product_sums, m.r).vectorize(lane, lanes);
+    partial.update().vectorize(lane, lanes);
+    m.product_sums.update().atomic().vectorize(ki, lanes);
+}
+
+} // namespace halation

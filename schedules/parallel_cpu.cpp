@@ -1,0 +1,120 @@
+#include "cpu.h"
+#include "schedules.h"
+
+namespace halation {
+
+using namespace Halide;
+
+namespace {
+
+// Products of a block of readers with a block of writers: writers across the lanes, readers kept in registers.
+void schedule_products(Chunk &m, ProductsAcross &p, const LoopLevel &block, const CpuMachine &machine) {
+    const int lanes = std::min(machine.lanes, m.chunk);
+    Var io("io"), ii("ii");
+    p.products.compute_at(block)
+        .vectorize(m.j, lanes)
+        .bound(m.j, 0, m.chunk)
+        .bound(m.i, 0, m.chunk)
+        .bound(m.w, 0, m.writers);
+    p.products.reorder(m.j, m.i, m.w, m.e);
+    p.sums.compute_at(p.products, m.e).vectorize(m.j, lanes);
+    p.sums.update()
+        .split(m.i, io, ii, machine.parallel_rows)
+        .reorder(m.j, ii, p.keys.x, io, m.w)
+        .vectorize(m.j, lanes)
+        .unroll(m.j)
+        .unroll(ii);
+    p.weighted_writes.compute_at(p.products, m.e).vectorize(m.d, machine.lanes, TailStrategy::RoundUp);
+    if (p.chunks_between.defined()) {
+        p.chunks_between.compute_at(block);
+        if (m.key_decay) vectorize_stages(p.chunks_between, m.d, machine.lanes);
+    }
+    if (p.value_chunks_between.defined()) {
+        p.value_chunks_between.compute_at(block);
+        vectorize_stages(p.value_chunks_between, m.v, machine.lanes);
+    }
+}
+
+} // namespace
+
+// Loops: head, block of tokens, tile of value channels. The products of a block with all earlier tokens are computed
+// once per block, so that no more than C x T of them exist at a time.
+void parallel_cpu(Chunk &m, const CpuMachine &machine) {
+    const int lanes = machine.lanes, tile = lanes * machine.value_vectors, C = m.chunk;
+    Var vo("vo"), vi("vi"), i("io"), c("co"), io("iq"), ii("ir");
+
+    m.output.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
+        .split(m.t, c, i, C, TailStrategy::GuardWithIf)
+        .reorder(vi, i, vo, c, m.h)
+        .vectorize(vi, lanes);
+
+    // ---- once per call
+    for (Func *f : {&m.reads, &m.reads_from_start, &m.writes, &m.writes_to_end}) {
+        const bool decayed = f == &m.reads_from_start || f == &m.writes_to_end;
+        if (!decayed || m.key_decay) f->compute_root().vectorize(m.d, lanes, TailStrategy::RoundUp);
+    }
+    m.products.compute_root().bound(m.r, 0, m.readers).bound(m.w, 0, m.writers).bound(m.j, 0, C).bound(m.i, 0, C);
+    product_sums_cpu(m, machine);
+    if (m.beta.defined()) m.beta.compute_root();
+    for (Func *f : {&m.step, &m.through, &m.after, &m.chunks_before, &m.chunks_after}) {
+        if (!f->defined()) continue;
+        f->compute_root();
+        if (m.key_decay) vectorize_stages(*f, m.d, lanes);
+    }
+    if (m.between.defined()) m.between.compute_root();
+    if (m.carried.defined()) {
+        m.carried.compute_at(m.products, m.c);
+        vectorize_stages(m.carried, m.d, lanes);
+    }
+    if (m.value_decay) {
+        for (Func *f : {&m.value_step, &m.value_through, &m.value_after, &m.value_between, &m.value_chunks_before,
+                        &m.value_chunks_after}) {
+            f->compute_root();
+            vectorize_stages(*f, m.v, lanes);
+        }
+    }
+    // A copy: the final state may be written over the initial one.
+    m.state_before.compute_root().vectorize(m.v, lanes, TailStrategy::RoundUp);
+    m.state_reads.compute_root().vectorize(m.v, lanes, TailStrategy::RoundUp);
+    m.state_reads.update()
+        .split(m.i, io, ii, machine.parallel_rows)
+        .reorder(m.v, ii, m.over_keys.x, io)
+        .vectorize(m.v, lanes, TailStrategy::RoundUp)
+        .unroll(ii);
+    m.values.compute_root().vectorize(m.v, lanes, TailStrategy::RoundUp);
+
+    // ---- the solve, row by row
+    if (m.solved.defined()) {
+        m.solved.compute_root().vectorize(m.v, lanes, TailStrategy::RoundUp);
+        m.solved.update()
+            .split(m.v, vo, vi, tile, TailStrategy::RoundUp)
+            .reorder(vi, m.earlier[0], m.earlier[1], vo, m.earlier[2], m.earlier[3])
+            .vectorize(vi, lanes)
+            .unroll(vi);
+        schedule_products(m, m.second, LoopLevel(m.solved, m.earlier[3]), machine);
+    }
+    m.written_to_end.compute_root().vectorize(m.v, lanes, TailStrategy::RoundUp);
+
+    // ---- outputs, block by block
+    schedule_products(m, m.query, LoopLevel(m.output, c), machine);
+    m.output_sums.compute_at(m.output, vo)
+        .bound_extent(m.c, 1)
+        .bound_extent(m.v, tile)
+        .bound(m.i, 0, C)
+        .vectorize(m.v, lanes)
+        .unroll(m.v);
+    m.output_sums.update()
+        .split(m.i, io, ii, machine.parallel_rows)
+        .reorder(m.v, ii, m.output_terms[0], m.output_terms[1], m.output_terms[2], io)
+        .vectorize(m.v, lanes)
+        .unroll(m.v)
+        .unroll(ii);
+
+    m.final_state.vectorize(m.v, lanes, TailStrategy::GuardWithIf);
+    m.state_sums.compute_at(m.final_state, m.d).vectorize(m.v, lanes, TailStrategy::RoundUp);
+    m.state_sums.update()
+        .reorder(m.v, m.state_terms[0], m.state_terms[1], m.state_terms[2])
+        .vectorize(m.v, lanes, TailStrategy::RoundUp);
+}
+
+} // namespace halation
