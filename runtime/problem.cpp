@@ -67,11 +67,11 @@ halation_status check_words(const halation_problem &given, Problem *problem) {
 }
 
 halation_status check_form(const halation_problem &given, Problem *problem) {
-    if (given.form < HALATION_FORM_AUTO || given.form > HALATION_FORM_PARALLEL)
-        return fail(HALATION_INVALID_ARGUMENT, "form: got %d; may be 0 (auto) to 3 (parallel)", given.form);
-    if (given.head_mapping != HALATION_HEADS_GROUPED && given.head_mapping != HALATION_HEADS_TILED)
+    if (raw(given.form) < HALATION_FORM_AUTO || raw(given.form) > HALATION_FORM_PARALLEL)
+        return fail(HALATION_INVALID_ARGUMENT, "form: got %d; may be 0 (auto) to 3 (parallel)", raw(given.form));
+    if (raw(given.head_mapping) != HALATION_HEADS_GROUPED && raw(given.head_mapping) != HALATION_HEADS_TILED)
         return fail(HALATION_INVALID_ARGUMENT, "head_mapping: got %d; may be 0 (grouped) or 1 (tiled)",
-                    given.head_mapping);
+                    raw(given.head_mapping));
     if (given.chunk < 0) return fail(HALATION_INVALID_ARGUMENT, "chunk: got %d; may be 0 or more", given.chunk);
     if (given.form == HALATION_FORM_RECURRENT && given.chunk > 1)
         return fail(HALATION_INVALID_ARGUMENT, "chunk: got %d; may be 0 or 1 with form recurrent", given.chunk);

@@ -62,11 +62,12 @@ halation_status check_row_tensor(const halation_row &row, int index) {
     if (const char *fault = fault_in_dims(tensor.dims, letter_B))
         return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: dims '%s' of %s %s", row.name,
                     tensor.dims ? tensor.dims : "", tensor.name, fault);
-    if (tensor.role < HALATION_ROLE_DATA || tensor.role > HALATION_ROLE_STATE)
-        return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: role of %s is %d", row.name, tensor.name, tensor.role);
-    if (tensor.otherwise < HALATION_DEFAULT_REQUIRED || tensor.otherwise > HALATION_DEFAULT_RETENTION)
+    if (raw(tensor.role) < HALATION_ROLE_DATA || raw(tensor.role) > HALATION_ROLE_STATE)
+        return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: role of %s is %d", row.name, tensor.name,
+                    raw(tensor.role));
+    if (raw(tensor.otherwise) < HALATION_DEFAULT_REQUIRED || raw(tensor.otherwise) > HALATION_DEFAULT_RETENTION)
         return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: default of %s is %d", row.name, tensor.name,
-                    tensor.otherwise);
+                    raw(tensor.otherwise));
     const char innermost = tensor.dims[strlen(tensor.dims) - 1];
     if (tensor.otherwise == HALATION_DEFAULT_RETENTION && innermost != 'G')
         return fail(HALATION_INVALID_ARGUMENT,
@@ -117,8 +118,8 @@ halation_status check_kernel(const Tables &tables, const halation_kernel_table &
                     kernel.recurrence);
     if (!strcmp(kernel.backend, "cpu") && isa_rank(kernel.isa) < 0)
         return fail(HALATION_INVALID_ARGUMENT, "kernel %s: isa %s is not known", kernel.name, kernel.isa);
-    if (kernel.form < HALATION_FORM_RECURRENT || kernel.form > HALATION_FORM_PARALLEL)
-        return fail(HALATION_INVALID_ARGUMENT, "kernel %s: form is %d", kernel.name, kernel.form);
+    if (raw(kernel.form) < HALATION_FORM_RECURRENT || raw(kernel.form) > HALATION_FORM_PARALLEL)
+        return fail(HALATION_INVALID_ARGUMENT, "kernel %s: form is %d", kernel.name, raw(kernel.form));
     if (kernel.chunk < 0 || kernel.segment < 0 || kernel.value_tile < 0 ||
         (kernel.chunk > 0 && kernel.segment % kernel.chunk != 0))
         return fail(

@@ -40,10 +40,13 @@ struct KernelBuffer {
     int token_dim;
 };
 
+// A kernel takes a buffer without memory for a question about bounds, so an empty tensor gets some.
+alignas(memory_alignment) char no_elements[memory_alignment];
+
 void fill(KernelBuffer *to, const Slice &slice, DLDataType type) {
     to->buffer.device = 0;
     to->buffer.device_interface = nullptr;
-    to->buffer.host = reinterpret_cast<uint8_t *>(slice.data);
+    to->buffer.host = reinterpret_cast<uint8_t *>(slice.data ? slice.data : no_elements);
     to->buffer.flags = 0;
     to->buffer.type = halide_type_t(static_cast<halide_type_code_t>(type.code), type.bits, 1);
     to->buffer.dimensions = slice.rank;

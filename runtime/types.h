@@ -26,6 +26,14 @@ inline Text<40> type_name(DLDataType type) {
     return name;
 }
 
+// What a C caller put into an enum, whatever that is: loading it as the enum would already be undefined.
+template<typename Enum> int raw(const Enum &value) {
+    static_assert(sizeof(Enum) == sizeof(int), "C enums are ints here");
+    int number;
+    memcpy(&number, &value, sizeof number);
+    return number;
+}
+
 inline const char *form_name(int form) {
     const char *names[] = {"auto", "recurrent", "chunkwise", "parallel"};
     return form >= 0 && form <= 3 ? names[form] : "unknown";

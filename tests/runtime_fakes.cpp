@@ -376,6 +376,17 @@ void Gated::reference_all(bool from_initial, std::vector<float> *out, std::vecto
     }
 }
 
+bool same_bits(const std::vector<float> &a, const std::vector<float> &b) {
+    return a.size() == b.size() && (a.empty() || !memcmp(a.data(), b.data(), a.size() * sizeof(float)));
+}
+
+bool close(const std::vector<float> &a, const std::vector<float> &b, float tolerance) {
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); i++)
+        if (!(std::abs(a[i] - b[i]) <= tolerance)) return false;
+    return true;
+}
+
 halation::Problem gated_problem(const Gated &data, halation_form form) {
     halation::Problem problem("gated", data.H, data.HV, data.K, data.V);
     problem.form = form;

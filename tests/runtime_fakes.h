@@ -46,6 +46,28 @@ struct Gated {
                        bool tiled = false) const;
 };
 
+// What a call that ought to fail threw; status OK and no message if it did not.
+struct Failure {
+    halation_status status = HALATION_OK;
+    std::string message;
+    bool says(const char *words) const { return message.find(words) != std::string::npos; }
+};
+template<typename Body> Failure failure_of(Body body) {
+    try {
+        body();
+    } catch (const halation::Error &error) {
+        return {error.status(), error.what()};
+    }
+    return {};
+}
+inline Failure failure_of(halation_status status) {
+    if (status == HALATION_OK) return {};
+    return {status, halation_last_message()};
+}
+
+bool same_bits(const std::vector<float> &a, const std::vector<float> &b);
+bool close(const std::vector<float> &a, const std::vector<float> &b, float tolerance = 1e-4f);
+
 halation::Problem gated_problem(const Gated &data, halation_form form = HALATION_FORM_AUTO);
 
 } // namespace fakes
