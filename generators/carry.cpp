@@ -9,7 +9,7 @@ namespace {
 
 const char *const state_before_marker = "halation_state_before";
 const char *const state_after_marker = "halation_state_after";
-const char *const final_state_marker = "halation_final_state";
+const char *const copy_out_marker = "halation_copy_out";
 const char *const in_order_marker = "halation_in_order";
 
 Expr marker(const char *name, std::vector<Expr> args) {
@@ -62,7 +62,7 @@ private:
     Expr chunk_variable() const { return Variable::make(Int(32), chunk_loop_->name); }
 
     void check_layouts() {
-        if (!before_layout_.defined() && !after_layout_.defined()) return; // both inlined
+        if (!before_layout_.defined() && !after_layout_.defined()) return;  // both inlined
         if (!before_layout_.defined() || !after_layout_.defined())
             fail("one of the states before and after a chunk is stored, the other inlined");
         if (before_extents_.size() != after_extents_.size())
@@ -70,8 +70,8 @@ private:
         for (size_t k = 0; k < before_extents_.size(); k++) {
             if (!can_prove(before_extents_[k] == after_extents_[k])) {
                 std::ostringstream text;
-                text << "the states before and after a chunk have storage of different extents: " << before_extents_[k]
-                     << " and " << after_extents_[k];
+                text << "the states before and after a chunk have storage of different extents: " << before_extents_[k] << " and "
+                     << after_extents_[k];
                 fail(text.str());
             }
         }
@@ -107,8 +107,7 @@ private:
         }
         if (op->name == names_.final_state_copy) {
             if (!chunk_loop_) fail("the final state is copied outside the loop over chunks");
-            return IfThenElse::make(chunk_variable() == chunk_loop_->min + chunk_loop_->extent - 1,
-                                    IRMutator::visit(op));
+            return IfThenElse::make(chunk_variable() == chunk_loop_->min + chunk_loop_->extent - 1, IRMutator::visit(op));
         }
         if (op->name == names_.state_after) {
             if (!chunk_loop_) fail("the state after a chunk is computed outside the loop over chunks");
@@ -124,14 +123,11 @@ private:
     Stmt visit(const Store *op) override {
         const Call *call = op->value.as<Call>();
         const bool marked = call && call->call_type == Call::PureExtern;
-        if (op->name == names_.final_state_copy) {
-            if (!marked || call->name != final_state_marker)
-                fail("the copy of the final state must be the marker alone");
-            const Expr &v = call->args[1], &d = call->args[2], &h = call->args[3], &value_dim = call->args[4],
-                       &key_dim = call->args[5];
-            const Expr inside = simplify(op->predicate && v < value_dim && d < key_dim);
-            return Store::make(names_.final_state, mutate(call->args[0]), output_index({v, d, h}), Parameter(),
-                               mutate(inside), ModulusRemainder());
+        if (const auto copy = names_.copies.find(op->name); copy != names_.copies.end()) {
+            if (!marked || call->name != copy_out_marker) fail("a copy to an output must be the marker alone");
+            const std::vector<Expr> point(call->args.begin() + 2, call->args.end());
+            return Store::make(copy->second, mutate(call->args[0]), output_index(copy->second, point), Parameter(),
+                               mutate(simplify(op->predicate && call->args[1])), ModulusRemainder());
         }
         if (op->name == names_.state_before && marked && call->name == state_before_marker) {
             before_layout_ = layout_of(op->index, call->args[1], call->args[2], before_extents_);
@@ -139,22 +135,23 @@ private:
         if (op->name == names_.state_after) {
             if (!marked || call->name != state_after_marker) fail("the state after a chunk must be the marker alone");
             after_layout_ = layout_of(op->index, call->args[1], call->args[2], after_extents_);
-            return Store::make(names_.state_before, mutate(op->value), mutate(op->index), op->param,
-                               mutate(op->predicate), op->alignment);
+            return Store::make(names_.state_before, mutate(op->value), mutate(op->index), op->param, mutate(op->predicate),
+                               op->alignment);
         }
         return IRMutator::visit(op);
     }
 
-    // The place of (v, d, h) in the output buffer.
-    Expr output_index(const std::vector<Expr> &args) {
-        const int lanes = std::max({args[0].type().lanes(), args[1].type().lanes(), args[2].type().lanes()});
-        auto spread = [&](Expr e) { return e.type().lanes() == lanes ? e : Broadcast::make(e, lanes); };
-        Expr index;
-        for (size_t k = 0; k < args.size(); k++) {
+    // The place of a point in an output buffer.
+    Expr output_index(const std::string &output, const std::vector<Expr> &point) {
+        int lanes = 1;
+        for (const Expr &coordinate : point) lanes = std::max(lanes, coordinate.type().lanes());
+        const auto spread = [&](const Expr &e) { return e.type().lanes() == lanes ? e : Broadcast::make(e, lanes); };
+        Expr index = make_zero(Int(32, lanes));
+        for (size_t k = 0; k < point.size(); k++) {
             const std::string dim = std::to_string(k);
-            Expr offset = spread(mutate(args[k])) - spread(Variable::make(Int(32), names_.final_state + ".min." + dim));
-            if (k > 0) offset = offset * spread(Variable::make(Int(32), names_.final_state + ".stride." + dim));
-            index = index.defined() ? index + offset : offset;
+            Expr offset = spread(mutate(point[k])) - spread(Variable::make(Int(32), output + ".min." + dim));
+            if (k > 0) offset *= spread(Variable::make(Int(32), output + ".stride." + dim));
+            index += offset;
         }
         return simplify(index);
     }
@@ -164,8 +161,8 @@ private:
             fail("the state before a chunk is read after the state of the next was written over it");
         }
         if (op->name == names_.state_after) {
-            return Load::make(op->type, names_.state_before, mutate(op->index), op->image, op->param,
-                              mutate(op->predicate), op->alignment);
+            return Load::make(op->type, names_.state_before, mutate(op->index), op->image, op->param, mutate(op->predicate),
+                              op->alignment);
         }
         return IRMutator::visit(op);
     }
@@ -177,20 +174,18 @@ private:
         return mutate(op->body);
     }
 
-    Stmt visit(const Free *op) override {
-        return op->name == names_.state_after ? Evaluate::make(0) : IRMutator::visit(op);
-    }
+    Stmt visit(const Free *op) override { return op->name == names_.state_after ? Evaluate::make(0) : IRMutator::visit(op); }
 
     Expr visit(const Call *op) override {
         if (op->call_type == Call::PureExtern && (op->name == state_before_marker || op->name == state_after_marker ||
-                                                  op->name == final_state_marker || op->name == in_order_marker)) {
+                                                  op->name == copy_out_marker || op->name == in_order_marker)) {
             return mutate(op->args[0]);
         }
         return IRMutator::visit(op);
     }
 };
 
-} // namespace
+}  // namespace
 
 Expr mark_state_before(Expr value, Expr v, Expr d) {
     return marker(state_before_marker, {value, v, d});
@@ -202,8 +197,10 @@ Expr mark_state_after(Expr value, Expr v, Expr d, const std::vector<Expr> &order
     return marker(state_after_marker, args);
 }
 
-Expr mark_final_state(Expr value, Expr v, Expr d, Expr h, Expr value_dim, Expr key_dim) {
-    return marker(final_state_marker, {value, v, d, h, value_dim, key_dim});
+Expr mark_copy_out(Expr value, const std::vector<Expr> &point, Expr inside) {
+    std::vector<Expr> args = {value, inside};
+    args.insert(args.end(), point.begin(), point.end());
+    return marker(copy_out_marker, args);
 }
 
 Expr in_order(Expr value, const std::vector<Expr> &order) {
@@ -216,4 +213,4 @@ IRMutator *make_carry_pass(const CarryNames &names) {
     return new Carry(names);
 }
 
-} // namespace halation
+}  // namespace halation

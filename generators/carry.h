@@ -4,7 +4,7 @@
 //
 //     state_before(S0, v, d)     what SB(v,d,c,h) is: the state before chunk c, S0 before the first
 //     state_after(new, v, d, order...)   what S(v,d,c,h) is: `new`, once everything in `order` has been computed
-//     final_state(S, v, d, h, V, K)  copied to the output final_state at (v,d,h) after the last chunk, if v < V and d <
+//     copy_out(S, {v, d, h}, inside)  copied to an output at (v,d,h), if inside, after the last chunk
 //     K in_order(x, order...)      x, once everything in `order` has been computed
 //
 // The pass lets S write into the storage of SB, so that the next chunk finds it there, runs SB's own producer at the
@@ -15,21 +15,21 @@
 
 #include <Halide.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
 namespace halation {
 
 Halide::Expr mark_state_before(Halide::Expr value, Halide::Expr v, Halide::Expr d);
-Halide::Expr mark_state_after(Halide::Expr value, Halide::Expr v, Halide::Expr d,
-                              const std::vector<Halide::Expr> &order);
-Halide::Expr mark_final_state(Halide::Expr value, Halide::Expr v, Halide::Expr d, Halide::Expr h,
-                              Halide::Expr value_dim, Halide::Expr key_dim);
+Halide::Expr mark_state_after(Halide::Expr value, Halide::Expr v, Halide::Expr d, const std::vector<Halide::Expr> &order);
+Halide::Expr mark_copy_out(Halide::Expr value, const std::vector<Halide::Expr> &point, Halide::Expr inside);
 Halide::Expr in_order(Halide::Expr value, const std::vector<Halide::Expr> &order);
 
 struct CarryNames {
-    std::string state_before, state_after, final_state_copy, final_state; // names of the Funcs
-    std::string chunk_loop; // the Var of the chunk loop; empty: there is one chunk only
+    std::string state_before, state_after, final_state_copy;  // names of the Funcs
+    std::map<std::string, std::string> copies;                // the Funcs that are copied out, and the outputs they go to
+    std::string chunk_loop;                                   // the Var of the chunk loop; empty: there is one chunk only
 };
 
 // Resolves the markers. Checks what it relies on and throws Halide::CompileError naming what does not hold: the chunk
@@ -37,5 +37,5 @@ struct CarryNames {
 // is not read once S was written.
 Halide::Internal::IRMutator *make_carry_pass(const CarryNames &names);
 
-} // namespace halation
+}  // namespace halation
 #endif

@@ -19,6 +19,7 @@ public:
         decays();
         products();
         vectors_at_the_ends();
+        normalizer();
         state_reads();
         values_written();
         outputs();
@@ -36,8 +37,7 @@ private:
 
         m_.over_keys = RDom(0, m_.padded_key_dim, "key");
         m_.state_reads = Func("state_reads");
-        m_.state_reads(v, r, i, c, h) +=
-            m_.reads_from_start(m_.over_keys, r, i, c, h) * m_.state_before(v, m_.over_keys, c, h);
+        m_.state_reads(v, r, i, c, h) += m_.reads_from_start(m_.over_keys, r, i, c, h) * m_.state_before(v, m_.over_keys, c, h);
     }
 
     void values_written() {
@@ -50,9 +50,9 @@ private:
             const Expr from_state = reader_factor(v, 1, i) * m_.state_reads(v, 1, i, c, h);
             m_.solved = Func("solved");
             if (row_.write == Write::delta) {
-                m_.solved(v, i, c, h) = m_.beta(i, c, h) * (m_.values(v, i, c, h) - from_state);
+                m_.solved(v, i, c, h) = m_.beta(v, i, c, h) * (m_.values(v, i, c, h) - from_state);
                 if (m_.chunk > 1) {
-                    m_.solved(v, ei, c, h) -= m_.beta(ei, c, h) * m_.products(1, 0, ej, ei, c, h) *
+                    m_.solved(v, ei, c, h) -= m_.beta(v, ei, c, h) * m_.products(1, 0, ej, ei, c, h) *
                                               value_between(v, 1, ej, ei, c) * m_.solved(v, ej, c, h);
                 }
                 value = m_.solved(v, j, c, h);
@@ -79,8 +79,7 @@ private:
         const RVar w = m_.output_terms.x, j = m_.output_terms.y;
         m_.output_sums = Func("output_sums");
         m_.output_sums(v, i, c, h) = reader_factor(v, 0, i) * m_.state_reads(v, 0, i, c, h);
-        m_.output_sums(v, i, c, h) +=
-            m_.products(0, w, j, i, c, h) * value_between(v, 0, j, i, c) * m_.written(v, w, j, c, h);
+        m_.output_sums(v, i, c, h) += m_.products(0, w, j, i, c, h) * value_between(v, 0, j, i, c) * m_.written(v, w, j, c, h);
     }
 
     void state() {
@@ -88,8 +87,7 @@ private:
         const int C = m_.chunk;
         m_.state_terms = RDom(0, m_.writers, 0, C, "state_term");
         const RVar w = m_.state_terms.x, j = m_.state_terms.y;
-        Expr decayed =
-            m_.state_before(v, d, c, h) * head_factor(m_.through, C - 1) * value_factor(m_.value_through, v, C - 1);
+        Expr decayed = m_.state_before(v, d, c, h) * head_factor(m_.through, C - 1) * value_factor(m_.value_through, v, C - 1);
         if (m_.key_decay) decayed *= m_.through(d, C - 1, c, h);
         m_.state_sums = Func("state_sums");
         m_.state_sums(v, d, c, h) = decayed;
@@ -99,22 +97,30 @@ private:
         m_.state_after(v, d, c, h) = mark_state_after(m_.state_sums(v, d, c, h), v, d, {m_.state_reads(v, 0, 0, c, h)});
         m_.final_state_copy = Func("final_state_copy");
         m_.final_state_copy(v, d, c, h) =
-            mark_final_state(m_.state_after(v, d, c, h), v, d, h, in_.value_dim, in_.key_dim);
+            mark_copy_out(m_.state_after(v, d, c, h), {v, d, h}, v < in_.value_dim && d < in_.key_dim);
 
-        const Expr chunk = t / C;
+        const Expr chunk = t / C, last_key = in_.key_dim - 1;
+        std::vector<Expr> copies = {m_.final_state_copy(v, 0, chunk, h), m_.final_state_copy(v, last_key, chunk, h)};
+        if (row_.normalized) {
+            m_.final_normalizer = Func("final_normalizer");
+            m_.final_normalizer(d, h) = undef<float>();
+            m_.final_normalizer_copy = Func("final_normalizer_copy");
+            m_.final_normalizer_copy(d, h) = mark_copy_out(m_.normalizer(d, m_.chunks, h), {d, h}, d < in_.key_dim);
+            copies.push_back(m_.final_normalizer_copy(0, h));
+            copies.push_back(m_.final_normalizer_copy(last_key, h));
+        }
         m_.output = Func("output");
         m_.output(v, h, t) =
-            in_order(cast(in_.output_type, m_.output_sums(v, t % C, chunk, h)),
-                     {m_.final_state_copy(v, 0, chunk, h), m_.final_state_copy(v, in_.key_dim - 1, chunk, h)});
+            in_order(cast(in_.output_type, normalized(m_.output_sums(v, t % C, chunk, h), t % C, chunk)), copies);
         m_.final_state = Func("final_state");
         m_.final_state(v, d, h) = undef<float>();
     }
 };
 
-} // namespace
+}  // namespace
 
 Chunk make_chunk(const Row &row, const ChunkInputs &inputs) {
     return CarriedChunk(row, inputs).build();
 }
 
-} // namespace halation
+}  // namespace halation

@@ -25,21 +25,24 @@ namespace halation {
 
 // The tensors of one kernel call as the generator declares them, and its sizes.
 struct ChunkInputs {
-    std::map<std::string, Halide::Func> tensors; // by input name, dims innermost first, without B
-    Halide::Func initial_state;                  // (V, K, G) float
+    std::map<std::string, Halide::Func> tensors;  // by input name, dims innermost first, without B
+    Halide::Func initial_state;                   // (V, K, G) float
+    Halide::Func initial_normalizer;              // (K, G) float, for normalized rows
+    std::string feature_map;                      // for rows that have one: elu+1, relu, softmax, identity
+    Halide::Expr one_beta_per_head;  // whether the inputs that may be per value channel are not; undefined: there are none
     Halide::Expr scale;
     Halide::Type output_type;
     Halide::Expr tokens, key_dim, value_dim;
-    int chunk;      // C
-    int key_unroll; // the padded key dimension is a multiple of this
+    int chunk;       // C
+    int key_unroll;  // the padded key dimension is a multiple of this
 };
 
 // Products of one reader with the writers of all earlier chunks and of its own.
 struct ProductsAcross {
-    Halide::Func chunks_between;       // decays of the chunks between e and c: (e,c,h), per key channel (d,e,c,h)
-    Halide::Func value_chunks_between; // the same per value channel (v,e,c,h)
-    Halide::Func weighted_writes;      // (j,d,w,e,c,h) writer j of chunk e as the start of chunk c sees it
-    Halide::Func sums, products;       // (j,i,w,e,c,h)
+    Halide::Func chunks_between;        // decays of the chunks between e and c: (e,c,h), per key channel (d,e,c,h)
+    Halide::Func value_chunks_between;  // the same per value channel (v,e,c,h)
+    Halide::Func weighted_writes;       // (j,d,w,e,c,h) writer j of chunk e as the start of chunk c sees it
+    Halide::Func sums, products;        // (j,i,w,e,c,h)
     Halide::RDom keys;
 };
 
@@ -48,46 +51,53 @@ struct ProductsAcross {
 struct Chunk {
     Halide::Var d{"d"}, v{"v"}, i{"i"}, j{"j"}, c{"c"}, e{"e"}, h{"h"}, r{"r"}, w{"w"}, t{"t"};
     int chunk, readers, writers;
-    bool key_decay;              // decays differ by key channel
-    bool value_decay;            // and by value channel
-    Halide::Expr padded_key_dim; // the sums over d run to here; channels beyond key_dim are zero
-    Halide::Expr chunks;         // ceil(T / C)
+    bool key_decay;                  // decays differ by key channel
+    bool value_decay;                // and by value channel
+    Halide::Expr padded_key_dim;     // the sums over d run to here; channels beyond key_dim are zero
+    Halide::Expr chunks;             // ceil(T / C)
+    Halide::Expr one_beta_per_head;  // see ChunkInputs
 
     // ---- inside a chunk (chunk_builder.cpp)
     // From the token's inputs, padded with zeros beyond T and K.
-    Halide::Func reads, writes, values, beta; // (d,r,i,c,h), (d,w,j,c,h), (v,i,c,h), (i,c,h)
+    Halide::Func reads, writes, values, beta;  // (d,r,i,c,h), (d,w,j,c,h), (v,i,c,h), (v,i,c,h)
+    std::vector<Halide::Func> features;        // (i,c,h) sums and maxima over channels that a feature map needs
     // Decays per head (i,c,h) or per key channel (d,i,c,h): at token i, P_i, E_i, R_j; between: L(j,i), per head only
     // (j,i,c,h). The value_ Funcs are the same per value channel (v,..).
     Halide::Func step, through, before, after, between;
     Halide::Func value_step, value_through, value_before, value_after, value_between;
-    Halide::Func carried;                         // (d,w,j,i,c,h) writer j as token i sees it: y_jd L(j,i)_d
-    Halide::Func reads_from_start, writes_to_end; // x P (or x E) and y R per key channel
-    Halide::Func product_sums, products;          // (r,w,j,i,c,h)
+    Halide::Func carried;                          // (d,w,j,i,c,h) writer j as token i sees it: y_jd L(j,i)_d
+    Halide::Func reads_from_start, writes_to_end;  // x P (or x E) and y R per key channel
+    Halide::Func product_sums, products;           // (r,w,j,i,c,h)
     Halide::RDom product_keys;
 
+    // Normalized rows: z before chunk c = 0 .. chunks, and q^T z of every token.
+    Halide::Func normalizer, normalizer_sums, denominators;  // (d,c,h), (i,c,h), (i,c,h)
+
     // ---- from chunk to chunk
-    Halide::Func state_before;   // (v,d,c,h), see carry.h; parallel: the initial state (v,d,h)
-    Halide::Func state_reads;    // (v,r,i,c,h) = reader^T S
-    Halide::Func solved;         // (v,i,c,h) u of delta, w of low rank
-    Halide::Func written;        // (v,w,j,c,h) the values written: v, u or w
-    Halide::Func written_to_end; // the same, decayed to the end of the chunk where decays are per head or value channel
-    Halide::Func output_sums;    // (v,i,c,h)
-    Halide::Func state_sums;     // (v,d,c,h); parallel (v,d,h)
-    Halide::Func state_after;    // (v,d,c,h)
-    Halide::Func final_state_copy;          // (v,d,c,h), see carry.h; parallel (v,d,h)
-    Halide::RDom over_keys;                 // the sum over d in state_reads
-    Halide::RDom earlier;                   // (j,i), parallel (j,e,i,c): the solve, j before i
-    Halide::RDom output_terms, state_terms; // (w,j), parallel (w,j,e)
+    Halide::Func state_before;      // (v,d,c,h), see carry.h; parallel: the initial state (v,d,h)
+    Halide::Func state_reads;       // (v,r,i,c,h) = reader^T S
+    Halide::Func solved;            // (v,i,c,h) u of delta, w of low rank
+    Halide::Func written;           // (v,w,j,c,h) the values written: v, u or w
+    Halide::Func written_to_end;    // the same, decayed to the end of the chunk where decays are per head or value channel
+    Halide::Func output_sums;       // (v,i,c,h)
+    Halide::Func state_sums;        // (v,d,c,h); parallel (v,d,h)
+    Halide::Func state_after;       // (v,d,c,h)
+    Halide::Func final_state_copy;  // (v,d,c,h), see carry.h; parallel (v,d,h)
+    Halide::RDom over_keys;         // the sum over d in state_reads
+    Halide::RDom earlier;           // (j,i), parallel (j,e,i,c): the solve, j before i
+    Halide::RDom output_terms, state_terms;  // (w,j), parallel (w,j,e)
 
     // ---- parallel only (parallel.cpp): decays and products across chunks
     // Products of whole chunks' decays before and after a chunk, per head (c,h) or per key channel (d,c,h).
     Halide::Func chunks_before, chunks_after;
-    Halide::Func value_chunks_before, value_chunks_after; // (v,c,h)
-    ProductsAcross query, second;                         // of reader 0 and 1
+    Halide::Func value_chunks_before, value_chunks_after;  // (v,c,h)
+    ProductsAcross query, second;                          // of reader 0 and 1
 
     // ---- the outputs of the kernel
-    Halide::Func output;      // (v,h,t) of the output type: o
-    Halide::Func final_state; // (v,d,h)
+    Halide::Func output;                 // (v,h,t) of the output type: o
+    Halide::Func final_state;            // (v,d,h)
+    Halide::Func final_normalizer;       // (d,h), for normalized rows
+    Halide::Func final_normalizer_copy;  // (d,h), see carry.h; not in the parallel form
 };
 
 // Recurrent and chunkwise: the state is carried from chunk to chunk.
@@ -96,5 +106,5 @@ Chunk make_chunk(const Row &row, const ChunkInputs &inputs);
 // Parallel: what earlier chunks wrote reaches a token through masked products, no state in between.
 Chunk make_parallel(const Row &row, const ChunkInputs &inputs);
 
-} // namespace halation
+}  // namespace halation
 #endif

@@ -26,7 +26,7 @@ std::vector<Expr> operator+(std::vector<Expr> lead, const std::vector<Expr> &res
     return lead;
 }
 
-} // namespace
+}  // namespace
 
 ChunkBuilder::ChunkBuilder(const Row &row, const ChunkInputs &in) : row_(row), in_(in) {
     m_.chunk = in.chunk;
@@ -35,6 +35,7 @@ ChunkBuilder::ChunkBuilder(const Row &row, const ChunkInputs &in) : row_(row), i
     m_.key_decay = bool(row.log_decay_per_key_channel);
     m_.value_decay = bool(row.log_decay_per_value_channel);
     m_.padded_key_dim = round_up(in.key_dim, in.key_unroll);
+    m_.one_beta_per_head = in.one_beta_per_head;
     m_.chunks = (in.tokens + in.chunk - 1) / in.chunk;
 }
 
@@ -64,13 +65,11 @@ Expr ChunkBuilder::value_between(Expr v, Expr r, Expr j, Expr i, Expr c) const {
 
 Expr ChunkBuilder::inside(Expr channel, Expr extent) {
     if (!channel.defined())
-        throw CompileError(
-            "an expression per head, or per channel of one kind, uses an input per channel of another kind");
+        throw CompileError("an expression per head, or per channel of one kind, uses an input per channel of another kind");
     return min(likely(channel), extent - 1);
 }
 
-// The value of a row's expression at token i of chunk c, zero beyond the last token and the last channel.
-Expr ChunkBuilder::at_token(const TokenExpr &expr, Expr d, Expr v, Expr i) const {
+Expr ChunkBuilder::at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float padding) const {
     const Expr t = m_.c * m_.chunk + i, last = in_.tokens - 1;
     const Token token([&](const std::string &name) -> Expr {
         const RowInput *input = row_.find(name);
@@ -92,6 +91,8 @@ Expr ChunkBuilder::at_token(const TokenExpr &expr, Expr d, Expr v, Expr i) const
                 point.push_back(min(t, last));
                 break;
             case 'B':
+            case '(':
+            case ')':
                 break;
             default:
                 throw CompileError("input '" + name + "' of recurrence " + row_.name + " has dims " + input->dims +
@@ -103,36 +104,61 @@ Expr ChunkBuilder::at_token(const TokenExpr &expr, Expr d, Expr v, Expr i) const
     Expr real = t <= last;
     if (d.defined()) real = real && likely(d < in_.key_dim);
     if (v.defined()) real = real && likely(v < in_.value_dim);
-    return select(real, cast<float>(expr(token)), 0.0f);
+    return select(real, cast<float>(expr(token)), padding);
+}
+
+Expr ChunkBuilder::feature_at_token(const std::string &name, const TokenExpr &expr, Expr d, Expr i) {
+    if (in_.feature_map.empty() || in_.feature_map == "identity") return at_token(expr, d, Expr(), i);
+    const bool elu = in_.feature_map == "elu+1";
+    if (elu || in_.feature_map == "relu") {
+        const TokenExpr mapped = [&](const Token &token) -> Expr {
+            const Expr x = cast<float>(expr(token));
+            return elu ? select(x > 0.0f, x + 1.0f, exp(min(x, 0.0f))) : max(x, 0.0f);
+        };
+        return at_token(mapped, d, Expr(), i);
+    }
+    if (in_.feature_map != "softmax")
+        throw CompileError("no feature map '" + in_.feature_map + "'; there are: elu+1, relu, softmax, identity");
+    const Var &ii = m_.i, &c = m_.c, &h = m_.h;
+    const RDom k(0, in_.key_dim, name + "_channel");
+    const float lowest = std::numeric_limits<float>::lowest();
+    Func maxima(name + "_max"), sums(name + "_sum");
+    maxima(ii, c, h) = lowest;
+    maxima(ii, c, h) = max(maxima(ii, c, h), at_token(expr, k, Expr(), ii));
+    sums(ii, c, h) += exp(at_token(expr, k, Expr(), ii) - maxima(ii, c, h));
+    m_.features.push_back(maxima);
+    m_.features.push_back(sums);
+    const Expr real = m_.c * m_.chunk + i < in_.tokens && likely(d < in_.key_dim);
+    return select(real, exp(at_token(expr, d, Expr(), i) - maxima(i, c, h)) / sums(i, c, h), 0.0f);
 }
 
 void ChunkBuilder::token_vectors() {
     const Var &d = m_.d, &v = m_.v, &r = m_.r, &w = m_.w, &i = m_.i, &j = m_.j, &c = m_.c, &h = m_.h;
     Expr second_reader, second_writer;
-    if (row_.write == Write::delta) second_reader = at_token(row_.k, d, Expr(), i);
+    if (row_.write == Write::delta) second_reader = feature_at_token("k_reader_feature", row_.k, d, i);
     if (row_.write == Write::low_rank) {
         second_reader = at_token(row_.a, d, Expr(), i);
         second_writer = at_token(row_.b, d, Expr(), j);
     }
     m_.reads = Func("reads");
-    m_.reads(d, r, i, c, h) = by(r, at_token(row_.q, d, Expr(), i) * in_.scale, second_reader);
+    m_.reads(d, r, i, c, h) =
+        by(r, feature_at_token("q_feature", row_.q, d, i) * (row_.normalized ? Expr(1.0f) : in_.scale), second_reader);
     m_.writes = Func("writes");
-    m_.writes(d, w, j, c, h) = by(w, at_token(row_.k, d, Expr(), j), second_writer);
+    m_.writes(d, w, j, c, h) = by(w, feature_at_token("k_feature", row_.k, d, j), second_writer);
     m_.values = Func("values");
     m_.values(v, i, c, h) = at_token(row_.v, Expr(), v, i);
     if (row_.write == Write::delta) {
         m_.beta = Func("beta_at");
-        m_.beta(i, c, h) = at_token(row_.beta, Expr(), Expr(), i);
+        m_.beta(v, i, c, h) = at_token(row_.beta, Expr(), v, i);
     }
 }
 
 // P, E and R of one kind of decay; its Funcs have the leading dimensions `lead` (none, d or v).
-ChunkBuilder::Chain ChunkBuilder::decay_chain(const std::string &prefix, const std::vector<Expr> &lead,
-                                              Expr log_decay) {
+ChunkBuilder::Chain ChunkBuilder::decay_chain(const std::string &prefix, const std::vector<Expr> &lead, Expr decay) {
     const int C = m_.chunk;
     const Var &i = m_.i, &c = m_.c, &h = m_.h;
     Chain f{Func(prefix + "step"), Func(prefix + "through"), Func(prefix + "before"), Func(prefix + "after")};
-    f.step(lead + std::vector<Expr>{i, c, h}) = decay_of(log_decay);
+    f.step(lead + std::vector<Expr>{i, c, h}) = decay;
     f.through(lead + std::vector<Expr>{i, c, h}) = f.step(lead + std::vector<Expr>{0, c, h});
     f.after(lead + std::vector<Expr>{i, c, h}) = 1.0f;
     if (C > 1) {
@@ -141,8 +167,7 @@ ChunkBuilder::Chain ChunkBuilder::decay_chain(const std::string &prefix, const s
         f.through(at(k)) = f.through(at(k - 1)) * f.step(at(k));
         f.after(at(C - 1 - k)) = f.after(at(C - k)) * f.step(at(C - k));
     }
-    f.before(lead + std::vector<Expr>{i, c, h}) =
-        select(i == 0, 1.0f, f.through(lead + std::vector<Expr>{max(i - 1, 0), c, h}));
+    f.before(lead + std::vector<Expr>{i, c, h}) = select(i == 0, 1.0f, f.through(lead + std::vector<Expr>{max(i - 1, 0), c, h}));
     return f;
 }
 
@@ -160,17 +185,17 @@ Func ChunkBuilder::decay_between(const std::string &name, const std::vector<Expr
 }
 
 void ChunkBuilder::decays() {
-    const auto keep = [&](const Chain &f) {
-        m_.step = f.step, m_.through = f.through, m_.before = f.before, m_.after = f.after;
-    };
+    const auto keep = [&](const Chain &f) { m_.step = f.step, m_.through = f.through, m_.before = f.before, m_.after = f.after; };
     if (m_.key_decay) {
-        keep(decay_chain("", {m_.d}, at_token(row_.log_decay_per_key_channel, m_.d, Expr(), m_.i)));
+        keep(decay_chain("", {m_.d}, decay_of(at_token(row_.log_decay_per_key_channel, m_.d, Expr(), m_.i))));
     } else if (head_decay()) {
-        keep(decay_chain("", {}, at_token(row_.log_decay_per_head, Expr(), Expr(), m_.i)));
+        keep(decay_chain("", {},
+                         row_.decay_per_head ? at_token(row_.decay_per_head, Expr(), Expr(), m_.i, 1.0f)
+                                             : decay_of(at_token(row_.log_decay_per_head, Expr(), Expr(), m_.i))));
         m_.between = decay_between("between", {}, m_.step);
     }
     if (m_.value_decay) {
-        const Chain f = decay_chain("value_", {m_.v}, at_token(row_.log_decay_per_value_channel, Expr(), m_.v, m_.i));
+        const Chain f = decay_chain("value_", {m_.v}, decay_of(at_token(row_.log_decay_per_value_channel, Expr(), m_.v, m_.i)));
         m_.value_step = f.step, m_.value_through = f.through, m_.value_before = f.before, m_.value_after = f.after;
         m_.value_between = decay_between("value_between", {m_.v}, m_.value_step);
     }
@@ -220,4 +245,4 @@ void ChunkBuilder::vectors_at_the_ends() {
     m_.writes_to_end(d, w, j, c, h) = write;
 }
 
-} // namespace halation
+}  // namespace halation

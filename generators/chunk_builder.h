@@ -23,8 +23,9 @@ protected:
     void decays();
     void products();
     void vectors_at_the_ends();
+    void normalizer();
 
-    bool head_decay() const { return bool(row_.log_decay_per_head); }
+    bool head_decay() const { return row_.log_decay_per_head || row_.decay_per_head; }
     // Whether reader r sees the state before its own token's decay.
     Expr exclusive(Expr r) const;
 
@@ -36,6 +37,8 @@ protected:
     Expr reader_factor(Expr v, Expr r, Expr i) const;
     // L(j,i) or L(j,i-1) of the decays per value channel.
     Expr value_between(Expr v, Expr r, Expr j, Expr i, Expr c) const;
+    // o from the sum over the state: divided by q^T z in normalized rows.
+    Expr normalized(Expr sum, Expr i, Expr c) const;
 
     // A coordinate that never leaves the buffer. `likely` lets Halide peel the last, partial vector off.
     static Expr inside(Expr channel, Expr extent);
@@ -44,10 +47,13 @@ private:
     struct Chain {
         Func step, through, before, after;
     };
-    Chain decay_chain(const std::string &prefix, const std::vector<Expr> &lead, Expr log_decay);
+    Chain decay_chain(const std::string &prefix, const std::vector<Expr> &lead, Expr decay);
     Func decay_between(const std::string &name, const std::vector<Expr> &lead, const Func &step);
-    Expr at_token(const TokenExpr &expr, Expr d, Expr v, Expr i) const;
+    // The value of a row's expression at token i of chunk c; `padding` beyond the last token and the last channel.
+    Expr at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float padding = 0.0f) const;
+    // The same with the feature map applied, for q and k.
+    Expr feature_at_token(const std::string &name, const TokenExpr &expr, Expr d, Expr i);
 };
 
-} // namespace halation
+}  // namespace halation
 #endif

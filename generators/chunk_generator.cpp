@@ -13,23 +13,24 @@ class ChunkGenerator : public Generator<ChunkGenerator> {
 public:
     GeneratorParam<std::string> recurrence{"recurrence", "gated_delta"};
     GeneratorParam<Form> form{
-        "form",
-        Form::chunkwise,
-        {{"recurrent", Form::recurrent}, {"chunkwise", Form::chunkwise}, {"parallel", Form::parallel}}};
-    GeneratorParam<int> chunk{"chunk", 0}; // tokens; 0: the machine's own
+        "form", Form::chunkwise, {{"recurrent", Form::recurrent}, {"chunkwise", Form::chunkwise}, {"parallel", Form::parallel}}};
+    GeneratorParam<int> chunk{"chunk", 0};                       // tokens; 0: the machine's own
+    GeneratorParam<std::string> feature_map{"feature_map", ""};  // empty: the row's default
     GeneratorParam<Type> type{"type", Float(32)};
     GeneratorParam<Type> gate_type{"gate_type", Float(32)};
 
     void configure() {
         const Row &row = row_named(recurrence);
         for (const RowInput &input : row.inputs) {
-            const int rank = static_cast<int>(input.dims.size()) - (input.dims[0] == 'B');
+            const int rank = static_cast<int>(kernel_dims(input.dims).size());
             inputs_[input.name] = add_input<Buffer<>>(input.name, input.is_gate ? gate_type : type, rank);
         }
         initial_state_ = add_input<Buffer<>>("initial_state", Float(32), 3);
+        if (row.normalized) initial_normalizer_ = add_input<Buffer<>>("initial_normalizer", Float(32), 2);
         scale_ = add_input<float>("scale");
         o_ = add_output<Buffer<>>("o", type, 3);
         final_state_ = add_output<Buffer<>>("final_state", Float(32), 3);
+        if (row.normalized) final_normalizer_ = add_output<Buffer<>>("final_normalizer", Float(32), 2);
     }
 
     void generate() {
@@ -39,9 +40,14 @@ public:
         for (const RowInput &input : row.inputs) {
             auto &buffer = *inputs_.at(input.name);
             for (int dim = 0; dim < buffer.dimensions(); dim++) buffer.dim(dim).set_min(0);
-            const size_t time = input.dims.rfind('T');
-            if (time != std::string::npos && !in.tokens.defined())
-                in.tokens = buffer.dim(static_cast<int>(input.dims.size() - 1 - time)).extent();
+            const size_t time = kernel_dims(input.dims).find('T');
+            if (time != std::string::npos && !in.tokens.defined()) in.tokens = buffer.dim(static_cast<int>(time)).extent();
+            // One value for all channels has stride 0.
+            if (input.dims.back() == ')') {
+                buffer.dim(0).set_stride(Expr());
+                const Expr one = buffer.dim(0).stride() == 0;
+                in.one_beta_per_head = in.one_beta_per_head.defined() ? in.one_beta_per_head && one : one;
+            }
             in.tensors[input.name] = buffer;
         }
         for (int dim = 0; dim < 3; dim++) initial_state_->dim(dim).set_min(0);
@@ -49,6 +55,11 @@ public:
         in.initial_state = *initial_state_;
         in.value_dim = initial_state_->dim(0).extent();
         in.key_dim = initial_state_->dim(1).extent();
+        in.feature_map = std::string(feature_map).empty() ? row.default_feature_map : std::string(feature_map);
+        if (row.normalized) {
+            for (int dim = 0; dim < 2; dim++) initial_normalizer_->dim(dim).set_min(0);
+            in.initial_normalizer = *initial_normalizer_;
+        }
         in.scale = *scale_;
         in.output_type = type;
         in.chunk = form == Form::recurrent ? 1 : int(chunk) > 0 ? int(chunk) : machine.chunk;
@@ -58,6 +69,12 @@ public:
 
         *o_ = m_.output;
         *final_state_ = m_.final_state;
+        if (row.normalized) {
+            *final_normalizer_ = m_.final_normalizer;
+            final_normalizer_->dim(0).set_bounds(0, in.key_dim);
+            final_normalizer_->dim(1).set_bounds(0, o_->dim(1).extent());
+            m_.final_normalizer.bound(m_.d, 0, in.key_dim);
+        }
         const Expr heads = o_->dim(1).extent();
         for (int dim = 0; dim < 3; dim++) o_->dim(dim).set_min(0), final_state_->dim(dim).set_min(0);
         o_->dim(0).set_extent(in.value_dim);
@@ -68,9 +85,13 @@ public:
         m_.output.bound(m_.v, 0, in.value_dim).bound(m_.t, 0, in.tokens);
         m_.final_state.bound(m_.v, 0, in.value_dim).bound(m_.d, 0, in.key_dim);
         if (form == Form::parallel) return;
-        const std::string chunk_loop = form == Form::chunkwise ? "co" : "";
-        CarryNames names{m_.state_before.name(), m_.state_after.name(), m_.final_state_copy.name(),
-                         m_.final_state.name(), chunk_loop};
+        CarryNames names;
+        names.state_before = m_.state_before.name();
+        names.state_after = m_.state_after.name();
+        names.final_state_copy = m_.final_state_copy.name();
+        names.copies[m_.final_state_copy.name()] = m_.final_state.name();
+        if (row.normalized) names.copies[m_.final_normalizer_copy.name()] = m_.final_normalizer.name();
+        names.chunk_loop = form == Form::chunkwise ? "co" : "";
         get_pipeline().add_custom_lowering_pass(make_carry_pass(names));
     }
 
@@ -88,12 +109,12 @@ public:
 
 private:
     std::map<std::string, GeneratorInput<Buffer<>> *> inputs_;
-    GeneratorInput<Buffer<>> *initial_state_ = nullptr;
+    GeneratorInput<Buffer<>> *initial_state_ = nullptr, *initial_normalizer_ = nullptr;
     GeneratorInput<float> *scale_ = nullptr;
-    GeneratorOutput<Buffer<>> *o_ = nullptr, *final_state_ = nullptr;
+    GeneratorOutput<Buffer<>> *o_ = nullptr, *final_state_ = nullptr, *final_normalizer_ = nullptr;
     Chunk m_;
 };
 
-} // namespace halation
+}  // namespace halation
 
 HALIDE_REGISTER_GENERATOR(halation::ChunkGenerator, halation_chunk)

@@ -34,17 +34,16 @@ void write_inputs(std::ostream &out, const Recurrence &r) {
     out << "const halation_row_tensor inputs_" << r.name << "[] = {\n";
     for (const RowInput &input : r.inputs) {
         out << "    {" << quoted(input.name) << ", " << quoted(input.dims) << ", "
-            << (input.is_gate ? "HALATION_ROLE_GATE" : "HALATION_ROLE_DATA") << ", " << otherwise_name(input.otherwise)
-            << "},\n";
+            << (input.is_gate ? "HALATION_ROLE_GATE" : "HALATION_ROLE_DATA") << ", " << otherwise_name(input.otherwise) << "},\n";
     }
     out << "};\n";
 }
 
 void write_row(std::ostream &out, const Recurrence &r) {
-    out << "    {" << quoted(r.name) << ", " << quoted(r.formula) << ", inputs_" << r.name << ", " << r.inputs.size()
-        << ", " << quoted(r.output_dims) << ", " << quoted(r.state_dims) << ", " << quoted(r.normalizer_dims) << ", "
-        << quoted(r.default_feature_map) << ", "
-        << (r.scale_by_key_dim ? "std::numeric_limits<double>::quiet_NaN()" : "1.0") << ", {nullptr";
+    out << "    {" << quoted(r.name) << ", " << quoted(r.formula) << ", inputs_" << r.name << ", " << r.inputs.size() << ", "
+        << quoted(r.output_dims) << ", " << quoted(r.state_dims) << ", " << quoted(r.normalizer_dims) << ", "
+        << quoted(r.default_feature_map) << ", " << (r.scale_by_key_dim ? "std::numeric_limits<double>::quiet_NaN()" : "1.0")
+        << ", {nullptr";
     for (int form = 1; form < 4; form++) out << ", " << quoted(r.refused[form]);
     out << "}},\n";
 }
@@ -65,7 +64,7 @@ void write_kernel(std::ostream &out, const Variant &v) {
         << "_metadata},\n";
 }
 
-} // namespace
+}  // namespace
 
 void write_kernel_table(std::ostream &out, const std::string &function, const std::vector<Variant> &variants) {
     out << "// Written by halation_generate. The kernels of one generated library.\n"
@@ -93,4 +92,4 @@ void write_kernel_table(std::ostream &out, const std::string &function, const st
         << "extern \"C\" HALATION_API const halation_kernel_table *" << function << "(void) {\n    return &table;\n}\n";
 }
 
-} // namespace halation
+}  // namespace halation

@@ -60,8 +60,7 @@ std::vector<Variant> read_variants(const std::string &path) {
 int main_or_throw(int argc, char **argv) {
     const std::vector<std::string> words(argv + 1, argv + argc);
     if (!words.empty() && words[0][0] == '-') return Halide::Internal::generate_filter_main(argc, argv);
-    if (words.size() >= 2 && words[0] == "kernel")
-        return generate_kernel(argv[0], words[1], {words.begin() + 2, words.end()});
+    if (words.size() >= 2 && words[0] == "kernel") return generate_kernel(argv[0], words[1], {words.begin() + 2, words.end()});
     if (words.size() == 2 && words[0] == "names") {
         for (const Variant &v : read_variants(words[1])) std::cout << v.name() << "\n";
         return 0;
@@ -80,8 +79,8 @@ int main_or_throw(int argc, char **argv) {
     return 2;
 }
 
-} // namespace
-} // namespace halation
+}  // namespace
+}  // namespace halation
 
 int main(int argc, char **argv) {
     try {

@@ -22,6 +22,7 @@ public:
         decays();
         products();
         vectors_at_the_ends();
+        normalizer();
         decays_of_chunks();
         products_across();
         state_reads();
@@ -53,8 +54,7 @@ private:
         before(at(channel, {k, h})) = before(at(channel, {k - 1, h})) * whole_chunk(through, channel, k - 1);
         after = Func(prefix + "chunks_after");
         after(at(channel, {c, h})) = 1.0f;
-        after(at(channel, {last - k, h})) =
-            after(at(channel, {last - k + 1, h})) * whole_chunk(through, channel, last - k + 1);
+        after(at(channel, {last - k, h})) = after(at(channel, {last - k + 1, h})) * whole_chunk(through, channel, last - k + 1);
     }
 
     // Products of the decays of the chunks between e and c, from e = c - 1 with nothing in between back to the first.
@@ -83,8 +83,7 @@ private:
         ProductsAcross p;
         if (m_.key_decay || head_decay())
             p.chunks_between = chunks_between(name + "_chunks_between", m_.key_decay ? &m_.d : nullptr, m_.through);
-        if (m_.value_decay)
-            p.value_chunks_between = chunks_between(name + "_value_chunks_between", &m_.v, m_.value_through);
+        if (m_.value_decay) p.value_chunks_between = chunks_between(name + "_value_chunks_between", &m_.v, m_.value_through);
         Expr write = m_.writes_to_end(d, w, j, e, h);
         if (m_.key_decay) write *= p.chunks_between(d, e, c, h);
         p.weighted_writes = Func(name + "_weighted_writes");
@@ -121,8 +120,7 @@ private:
         const Var &d = m_.d, &v = m_.v, &r = m_.r, &i = m_.i, &c = m_.c, &h = m_.h;
         const Expr real = likely(v < in_.value_dim) && likely(d < in_.key_dim);
         m_.state_before = Func("initial_state_padded");
-        m_.state_before(v, d, h) =
-            select(real, in_.initial_state(inside(v, in_.value_dim), inside(d, in_.key_dim), h), 0.0f);
+        m_.state_before(v, d, h) = select(real, in_.initial_state(inside(v, in_.value_dim), inside(d, in_.key_dim), h), 0.0f);
         m_.over_keys = RDom(0, m_.padded_key_dim, "key");
         const Expr k = m_.over_keys;
         Expr read = m_.reads_from_start(k, r, i, c, h);
@@ -151,9 +149,9 @@ private:
             const Expr decay = value_decay_across(m_.second, 1, ej, ee, ei, ec);
             m_.solved = Func("solved");
             if (row_.write == Write::delta) {
-                m_.solved(v, i, c, h) = m_.beta(i, c, h) * (m_.values(v, i, c, h) - from_initial_state(1));
+                m_.solved(v, i, c, h) = m_.beta(v, i, c, h) * (m_.values(v, i, c, h) - from_initial_state(1));
                 m_.solved(v, ei, ec, h) -=
-                    m_.beta(ei, ec, h) * m_.second.products(ej, ei, 0, ee, ec, h) * decay * m_.solved(v, ej, ee, h);
+                    m_.beta(v, ei, ec, h) * m_.second.products(ej, ei, 0, ee, ec, h) * decay * m_.solved(v, ej, ee, h);
                 value = m_.solved(v, j, c, h);
             } else {
                 m_.solved(v, i, c, h) = from_initial_state(1);
@@ -177,10 +175,10 @@ private:
         m_.output_terms.where(e <= c);
         m_.output_sums = Func("output_sums");
         m_.output_sums(v, i, c, h) = from_initial_state(0);
-        m_.output_sums(v, i, c, h) += m_.query.products(j, i, w, e, c, h) *
-                                      value_decay_across(m_.query, 0, j, e, i, c) * m_.written(v, w, j, e, h);
+        m_.output_sums(v, i, c, h) +=
+            m_.query.products(j, i, w, e, c, h) * value_decay_across(m_.query, 0, j, e, i, c) * m_.written(v, w, j, e, h);
         m_.output = Func("output");
-        m_.output(v, h, t) = cast(in_.output_type, m_.output_sums(v, t % C, t / C, h));
+        m_.output(v, h, t) = cast(in_.output_type, normalized(m_.output_sums(v, t % C, t / C, h), t % C, t / C));
     }
 
     void state() {
@@ -207,13 +205,17 @@ private:
         m_.state_sums(v, d, h) += write;
         m_.final_state = Func("final_state");
         m_.final_state(v, d, h) = m_.state_sums(v, d, h);
+        if (row_.normalized) {
+            m_.final_normalizer = Func("final_normalizer");
+            m_.final_normalizer(d, h) = m_.normalizer(d, m_.chunks, h);
+        }
     }
 };
 
-} // namespace
+}  // namespace
 
 Chunk make_parallel(const Row &row, const ChunkInputs &inputs) {
     return ParallelChunk(row, inputs).build();
 }
 
-} // namespace halation
+}  // namespace halation

@@ -43,4 +43,4 @@ Recurrence recurrence_named(const std::string &name) {
     throw Halide::CompileError("no recurrence named '" + name + "'; there are: " + known);
 }
 
-} // namespace halation
+}  // namespace halation

@@ -14,17 +14,17 @@ const char *name_of(Form form);
 
 struct Recurrence {
     std::string name, formula;
-    std::string generator; // the Halide::Generator's registered name
+    std::string generator;  // the Halide::Generator's registered name
     std::vector<RowInput> inputs;
-    std::string output_dims, state_dims, normalizer_dims; // empty: it has none
+    std::string output_dims, state_dims, normalizer_dims;  // empty: it has none
     std::string default_feature_map;
-    bool scale_by_key_dim = true;       // default scale K^-0.5, else 1
-    std::array<std::string, 4> refused; // by Form: why it has not that form; empty: it has
+    bool scale_by_key_dim = true;        // default scale K^-0.5, else 1
+    std::array<std::string, 4> refused;  // by Form: why it has not that form; empty: it has
 };
 
 // All of this build, the rows first.
 std::vector<Recurrence> recurrences();
-Recurrence recurrence_named(const std::string &name); // throws Halide::CompileError listing the known names
+Recurrence recurrence_named(const std::string &name);  // throws Halide::CompileError listing the known names
 
-} // namespace halation
+}  // namespace halation
 #endif

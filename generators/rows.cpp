@@ -1,8 +1,6 @@
 // The recurrences of Halation that fit the one chunk algorithm. A new one is a function here and a test.
 #include "row.h"
 
-#include <cmath>
-
 namespace halation {
 namespace {
 
@@ -23,11 +21,19 @@ Row linear() {
     return with_qkv("linear", "S_t = S_{t-1} + k v^T");
 }
 
+// Katharopoulos et al. 2020, arXiv:2006.16236.
+Row linear_normalized() {
+    Row row = with_qkv("linear_normalized", "S_t = S_{t-1} + phi(k) v^T, z_t = z_{t-1} + phi(k), o = phi(q)^T S / phi(q)^T z");
+    row.normalized = true;
+    row.default_feature_map = "elu+1";
+    return row;
+}
+
 // RetNet, arXiv:2307.08621: gamma_h = 1 - 2^(-5-h) unless it is given.
 Row retention() {
     Row row = with_qkv("retention", "S_t = gamma_h S_{t-1} + k v^T");
     row.gate("gamma", "G", Otherwise::retention);
-    row.log_decay_per_head = [](const Token &token) { return Halide::log(token["gamma"]); };
+    row.decay_per_head = input("gamma");
     return row;
 }
 
@@ -49,8 +55,7 @@ Row gla() {
 
 // The outer-product gate of gated linear attention, arXiv:2312.06635, section 4.
 Row gla_outer() {
-    Row row =
-        with_qkv("gla_outer", "S_t = (exp(g) exp(gv)^T) * S_{t-1} + k v^T, g per key channel, gv per value channel");
+    Row row = with_qkv("gla_outer", "S_t = (exp(g) exp(gv)^T) * S_{t-1} + k v^T, g per key channel, gv per value channel");
     row.gate("g", "BTGK").gate("gv", "BTGV");
     row.log_decay_per_key_channel = input("g");
     row.log_decay_per_value_channel = input("gv");
@@ -70,7 +75,7 @@ Row rwkv6() {
 // DeltaNet, arXiv:2406.06484.
 Row delta() {
     Row row = with_qkv("delta", "S_t = S_{t-1} + k u^T, u = beta (v - S_{t-1}^T k)");
-    row.gate("beta", "BTG");
+    row.gate("beta", "BTG(V)");
     row.write = Write::delta;
     row.beta = input("beta");
     return row;
@@ -79,7 +84,7 @@ Row delta() {
 // Gated DeltaNet, arXiv:2412.06464.
 Row gated_delta() {
     Row row = with_qkv("gated_delta", "S_t = S' + k u^T, u = beta (v - S'^T k), S' = exp(g) S_{t-1}, g per head");
-    row.gate("g", "BTG").gate("beta", "BTG");
+    row.gate("g", "BTG").gate("beta", "BTG(V)");
     row.write = Write::delta;
     row.log_decay_per_head = input("g");
     row.beta = input("beta");
@@ -89,7 +94,7 @@ Row gated_delta() {
 // Kimi Delta Attention, arXiv:2510.26692.
 Row kda() {
     Row row = with_qkv("kda", "S_t = S' + k u^T, u = beta (v - S'^T k), S' = diag(exp(g)) S_{t-1}, g per key channel");
-    row.gate("g", "BTGK").gate("beta", "BTG");
+    row.gate("g", "BTGK").gate("beta", "BTG(V)");
     row.write = Write::delta;
     row.log_decay_per_key_channel = input("g");
     row.beta = input("beta");
@@ -108,12 +113,20 @@ Row rwkv7() {
 }
 
 std::vector<Row> &all_rows() {
-    static std::vector<Row> all = {linear(), retention(), gated(),       gla(), gla_outer(),
-                                   rwkv6(),  delta(),     gated_delta(), kda(), rwkv7()};
+    static std::vector<Row> all = {linear(), linear_normalized(), retention(), gated(), gla(), gla_outer(), rwkv6(),
+                                   delta(),  gated_delta(),       kda(),       rwkv7()};
     return all;
 }
 
-} // namespace
+}  // namespace
+
+std::string kernel_dims(const std::string &dims) {
+    std::string result;
+    for (auto letter = dims.rbegin(); letter != dims.rend(); ++letter) {
+        if (std::string("BN()").find(*letter) == std::string::npos) result += *letter;
+    }
+    return result;
+}
 
 const RowInput *Row::find(const std::string &input_name) const {
     for (const RowInput &candidate : inputs) {
@@ -142,4 +155,4 @@ RegisterRow::RegisterRow(Row row) {
     all_rows().push_back(std::move(row));
 }
 
-} // namespace halation
+}  // namespace halation

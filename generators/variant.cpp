@@ -14,13 +14,12 @@ void require_one_of(const std::string &what, const std::string &word, const std:
     throw Halide::CompileError("no " + what + " '" + word + "'; there are: " + list);
 }
 
-} // namespace
+}  // namespace
 
 Variant Variant::parse(const std::vector<std::string> &words) {
     if (words.size() != 7) {
-        throw Halide::CompileError(
-            "a variant has seven words: recurrence form backend isa type gate_type feature_map; got " +
-            std::to_string(words.size()));
+        throw Halide::CompileError("a variant has seven words: recurrence form backend isa type gate_type feature_map; got " +
+                                   std::to_string(words.size()));
     }
     Variant v{words[0], words[1], words[2], words[3], words[4], words[5], words[6]};
     const Recurrence recurrence = recurrence_named(v.recurrence);
@@ -57,4 +56,4 @@ std::string Variant::halide_target() const {
            "-user_context-no_runtime";
 }
 
-} // namespace halation
+}  // namespace halation

@@ -14,7 +14,7 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
     m.output.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
         .split(m.t, c, i, C, TailStrategy::GuardWithIf)
         .reorder(vi, i, c, vo, m.h)
-        .partition(c, Partition::Never) // a loop cut in parts would start the state anew in each
+        .partition(c, Partition::Never)  // a loop cut in parts would start the state anew in each
         .vectorize(vi, lanes)
         .unroll(vi);
 
@@ -22,12 +22,11 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
     const auto prepared = [&](Func &f) { return f.defined() ? &f.compute_at(m.output, m.h) : nullptr; };
     for (Func *f : {&m.reads, &m.reads_from_start, &m.writes, &m.writes_to_end}) {
         const bool decayed = f == &m.reads_from_start || f == &m.writes_to_end;
-        if (decayed && !m.key_decay) continue; // the same as reads and writes
+        if (decayed && !m.key_decay) continue;  // the same as reads and writes
         prepared(*f)->vectorize(m.d, lanes, TailStrategy::RoundUp);
     }
     m.reads.bound(m.r, 0, m.readers).unroll(m.r);
     prepared(m.products)->bound(m.r, 0, m.readers).bound(m.w, 0, m.writers).bound(m.j, 0, C).bound(m.i, 0, C);
-    if (m.beta.defined()) prepared(m.beta);
     if (m.key_decay) {
         for (Func *f : {&m.step, &m.through, &m.after}) {
             prepared(*f);
@@ -40,17 +39,19 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
     }
 
     product_sums_cpu(m, machine);
+    for (Func &f : m.features) f.compute_at(m.output, m.h);
+    if (m.normalizer.defined()) {
+        for (Func *f : {&m.normalizer, &m.normalizer_sums, &m.denominators}) f->compute_at(m.output, m.h);
+        vectorize_stages(m.normalizer, m.d, lanes);
+        m.final_normalizer_copy.compute_at(m.output, m.h).vectorize(m.d, lanes, TailStrategy::RoundUp);
+    }
 
     // ---- per tile and chunk
     for (Func f : {m.state_before, m.state_after}) {
         f.store_at(m.output, vo).compute_at(m.output, c).fold_storage(m.c, 1).bound(m.d, 0, m.padded_key_dim);
     }
     m.state_before.vectorize(m.v, lanes).unroll(m.v);
-    m.final_state_copy.compute_at(m.output, c)
-        .bound_extent(m.c, 1)
-        .bound_extent(m.v, tile)
-        .vectorize(m.v, lanes)
-        .unroll(m.v);
+    m.final_state_copy.compute_at(m.output, c).bound_extent(m.c, 1).bound_extent(m.v, tile).vectorize(m.v, lanes).unroll(m.v);
 
     m.values.compute_at(m.output, c).vectorize(m.v, lanes).unroll(m.v).unroll(m.i);
     {
@@ -65,6 +66,10 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
             .unroll(m.r)
             .unroll(m.i)
             .unroll(ku);
+    }
+    if (m.beta.defined()) {
+        beta_cpu(m, machine);
+        m.beta.compute_at(m.output, c);
     }
     if (m.solved.defined()) {
         m.solved.compute_at(m.output, c).bound(m.i, 0, C).vectorize(m.v, lanes).unroll(m.v).unroll(m.i);
@@ -93,11 +98,7 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
         .unroll(m.output_terms.y)
         .unroll(m.i);
 
-    m.state_after.split(m.d, dk, du, machine.key_unroll)
-        .reorder(m.v, du, dk)
-        .vectorize(m.v, lanes)
-        .unroll(m.v)
-        .unroll(du);
+    m.state_after.split(m.d, dk, du, machine.key_unroll).reorder(m.v, du, dk).vectorize(m.v, lanes).unroll(m.v).unroll(du);
     m.state_sums.compute_at(m.state_after, du).vectorize(m.v, lanes).unroll(m.v);
     m.state_sums.update()
         .reorder(m.v, m.state_terms.x, m.state_terms.y)
@@ -113,4 +114,4 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
     }
 }
 
-} // namespace halation
+}  // namespace halation

@@ -6,8 +6,7 @@ using namespace Halide;
 
 void vectorize_stages(Func &f, const Var &dim, int lanes) {
     f.vectorize(dim, lanes, TailStrategy::RoundUp);
-    for (int stage = 0; stage < f.num_update_definitions(); stage++)
-        f.update(stage).vectorize(dim, lanes, TailStrategy::RoundUp);
+    for (int stage = 0; stage < f.num_update_definitions(); stage++) f.update(stage).vectorize(dim, lanes, TailStrategy::RoundUp);
 }
 
 void product_sums_cpu(Chunk &m, const CpuMachine &machine) {
@@ -22,4 +21,10 @@ void product_sums_cpu(Chunk &m, const CpuMachine &machine) {
     m.product_sums.update().atomic().vectorize(ki, lanes);
 }
 
-} // namespace halation
+void beta_cpu(Chunk &m, const CpuMachine &machine) {
+    m.beta.vectorize(m.v, machine.lanes, TailStrategy::RoundUp);
+    // Known to be zero, the stride turns a gather into one load and a broadcast.
+    if (m.one_beta_per_head.defined()) m.beta.specialize(m.one_beta_per_head);
+}
+
+}  // namespace halation

@@ -14,5 +14,8 @@ void vectorize_stages(Halide::Func &f, const Halide::Var &dim, int lanes);
 // The sums over key channels inside a chunk, with a vector of partial sums; computed at m.products.
 void product_sums_cpu(Chunk &m, const CpuMachine &machine);
 
-} // namespace halation
+// beta, along the value channels; its place is the caller's to say.
+void beta_cpu(Chunk &m, const CpuMachine &machine);
+
+}  // namespace halation
 #endif

@@ -12,7 +12,7 @@ const CpuMachine machines[] = {
     {"neon", "", 4, 32, 4, 2, 4, 64, 8, 2, 16, 4},
 };
 
-} // namespace
+}  // namespace
 
 const CpuMachine &cpu_machine(const std::string &isa) {
     std::string known;
@@ -31,4 +31,4 @@ const CpuMachine &cpu_machine(const Halide::Target &target) {
     return cpu_machine("x86_64");
 }
 
-} // namespace halation
+}  // namespace halation

@@ -9,10 +9,10 @@
 namespace halation {
 
 struct CpuMachine {
-    std::string isa;    // the name used by the variants table and the runtime
-    std::string target; // features of the Halide target, after arch-bits-os
-    int lanes;          // floats in a vector register
-    int registers;      // vector registers
+    std::string isa;     // the name used by the variants table and the runtime
+    std::string target;  // features of the Halide target, after arch-bits-os
+    int lanes;           // floats in a vector register
+    int registers;       // vector registers
 
     // Tiles of the chunkwise schedule: chunk length, vectors of value channels in a tile of the state, unroll of the
     // sum over key channels, tokens handed to a kernel at once.
@@ -26,5 +26,5 @@ struct CpuMachine {
 const CpuMachine &cpu_machine(const Halide::Target &target);
 const CpuMachine &cpu_machine(const std::string &isa);
 
-} // namespace halation
+}  // namespace halation
 #endif

@@ -11,11 +11,7 @@ namespace {
 void schedule_products(Chunk &m, ProductsAcross &p, const LoopLevel &block, const CpuMachine &machine) {
     const int lanes = std::min(machine.lanes, m.chunk);
     Var io("io"), ii("ii");
-    p.products.compute_at(block)
-        .vectorize(m.j, lanes)
-        .bound(m.j, 0, m.chunk)
-        .bound(m.i, 0, m.chunk)
-        .bound(m.w, 0, m.writers);
+    p.products.compute_at(block).vectorize(m.j, lanes).bound(m.j, 0, m.chunk).bound(m.i, 0, m.chunk).bound(m.w, 0, m.writers);
     p.products.reorder(m.j, m.i, m.w, m.e);
     p.sums.compute_at(p.products, m.e).vectorize(m.j, lanes);
     p.sums.update()
@@ -35,7 +31,7 @@ void schedule_products(Chunk &m, ProductsAcross &p, const LoopLevel &block, cons
     }
 }
 
-} // namespace
+}  // namespace
 
 // Loops: head, block of tokens, tile of value channels. The products of a block with all earlier tokens are computed
 // once per block, so that no more than C x T of them exist at a time.
@@ -55,7 +51,16 @@ void parallel_cpu(Chunk &m, const CpuMachine &machine) {
     }
     m.products.compute_root().bound(m.r, 0, m.readers).bound(m.w, 0, m.writers).bound(m.j, 0, C).bound(m.i, 0, C);
     product_sums_cpu(m, machine);
-    if (m.beta.defined()) m.beta.compute_root();
+    for (Func &f : m.features) f.compute_root();
+    if (m.normalizer.defined()) {
+        for (Func *f : {&m.normalizer, &m.normalizer_sums, &m.denominators}) f->compute_root();
+        vectorize_stages(m.normalizer, m.d, lanes);
+        m.final_normalizer.vectorize(m.d, lanes, TailStrategy::GuardWithIf);
+    }
+    if (m.beta.defined()) {
+        beta_cpu(m, machine);
+        m.beta.compute_root();
+    }
     for (Func *f : {&m.step, &m.through, &m.after, &m.chunks_before, &m.chunks_after}) {
         if (!f->defined()) continue;
         f->compute_root();
@@ -67,8 +72,8 @@ void parallel_cpu(Chunk &m, const CpuMachine &machine) {
         vectorize_stages(m.carried, m.d, lanes);
     }
     if (m.value_decay) {
-        for (Func *f : {&m.value_step, &m.value_through, &m.value_after, &m.value_between, &m.value_chunks_before,
-                        &m.value_chunks_after}) {
+        for (Func *f :
+             {&m.value_step, &m.value_through, &m.value_after, &m.value_between, &m.value_chunks_before, &m.value_chunks_after}) {
             f->compute_root();
             vectorize_stages(*f, m.v, lanes);
         }
@@ -117,4 +122,4 @@ void parallel_cpu(Chunk &m, const CpuMachine &machine) {
         .vectorize(m.v, lanes, TailStrategy::RoundUp);
 }
 
-} // namespace halation
+}  // namespace halation

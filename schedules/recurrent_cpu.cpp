@@ -12,10 +12,7 @@ void recurrent_cpu(Chunk &m, const CpuMachine &machine) {
     const int lanes = machine.lanes, tile = lanes * machine.decode_value_vectors;
     Var vo("vo"), vi("vi"), dk("dk"), du("du");
 
-    m.output.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
-        .reorder(vi, m.t, vo, m.h)
-        .vectorize(vi, lanes)
-        .unroll(vi);
+    m.output.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf).reorder(vi, m.t, vo, m.h).vectorize(vi, lanes).unroll(vi);
 
     for (Func *f : {&m.reads, &m.reads_from_start, &m.writes, &m.writes_to_end}) {
         const bool decayed = f == &m.reads_from_start || f == &m.writes_to_end;
@@ -25,7 +22,16 @@ void recurrent_cpu(Chunk &m, const CpuMachine &machine) {
     m.reads.bound(m.r, 0, m.readers).unroll(m.r);
     m.products.compute_at(m.output, m.h).bound(m.r, 0, m.readers).bound(m.w, 0, m.writers);
     product_sums_cpu(m, machine);
-    if (m.beta.defined()) m.beta.compute_at(m.output, m.h);
+    for (Func &f : m.features) f.compute_at(m.output, m.h);
+    if (m.normalizer.defined()) {
+        for (Func *f : {&m.normalizer, &m.normalizer_sums, &m.denominators}) f->compute_at(m.output, m.h);
+        vectorize_stages(m.normalizer, m.d, lanes);
+        m.final_normalizer_copy.compute_at(m.output, m.h).vectorize(m.d, lanes, TailStrategy::RoundUp);
+    }
+    if (m.beta.defined()) {
+        beta_cpu(m, machine);
+        m.beta.compute_at(m.output, vo);
+    }
     if (m.key_decay) {
         m.step.compute_at(m.output, m.h).vectorize(m.d, lanes, TailStrategy::RoundUp);
     } else if (m.step.defined()) {
@@ -60,4 +66,4 @@ void recurrent_cpu(Chunk &m, const CpuMachine &machine) {
     if (m.value_decay) m.value_step.compute_at(m.output, vo).vectorize(m.v, lanes).unroll(m.v);
 }
 
-} // namespace halation
+}  // namespace halation

@@ -11,5 +11,5 @@ void chunkwise_cpu(Chunk &chunk, const CpuMachine &machine);
 void recurrent_cpu(Chunk &chunk, const CpuMachine &machine);
 void parallel_cpu(Chunk &chunk, const CpuMachine &machine);
 
-} // namespace halation
+}  // namespace halation
 #endif
