@@ -101,10 +101,10 @@ private:
         const halation_status status = halation_can_run(context_.get(), &problem, nullptr);
         if (status != HALATION_OK) {
             const std::string reason = halation_last_message();
-            const bool skip = status == HALATION_UNSUPPORTED;
-            line(skip ? "skipped" : "FAIL", file, form, isa, reason);
-            (skip ? skipped_ : wrong_)++;
-            return reason;
+            if (status == HALATION_UNSUPPORTED) return skip(file, form, isa, reason);
+            line("FAIL", file, form, isa, reason);
+            wrong_++;
+            return "";
         }
         bool good = true;
         std::string found;
@@ -120,12 +120,19 @@ private:
                 good = good && close;
             }
         } catch (const halation::Error &error) {
+            if (error.status() == HALATION_UNSUPPORTED) return skip(file, form, isa, error.what());
             good = false;
             found = error.what();
         }
         line(good ? "OK" : "FAIL", file, form, isa, found);
         (good ? right_ : wrong_)++;
         return "";
+    }
+
+    std::string skip(const ProblemFile &file, halation_form form, const std::string &isa, const std::string &reason) {
+        line("skipped", file, form, isa, reason);
+        skipped_++;
+        return reason;
     }
 
     void line(const char *verdict, const ProblemFile &file, halation_form form, const std::string &isa,

@@ -13,6 +13,7 @@ oracle::Inputs oracle_inputs(const ProblemFile &file) {
     inputs.recurrence = file.row->name;
     inputs.scale = file.scale;
     inputs.feature_map = file.feature_map;
+    if (file.feature_map.empty() && file.row->default_feature_map) inputs.feature_map = file.row->default_feature_map;
     inputs.heads = file.heads == HALATION_HEADS_TILED ? oracle::Heads::tiled : oracle::Heads::grouped;
     inputs.causal = file.causal;
     inputs.offsets = file.offsets;

@@ -8,7 +8,8 @@
 //     o [B,T,HV,V]     initial_state, final_state [N,HV,K,V]     initial_normalizer, final_normalizer [N,HV,K]
 //     hgrn     v, g, o [B,T,D], state [N,D]
 //     ssm      x, dt, z, o [B,T,D], A [D,N], B, C [B,T,N], D [D], state [B,N,D]
-//     softmax  q, o [B,T,HV,.], k, v [B,S,H,.]: the queries are the last T of the S cached tokens
+//     softmax  q, o [B,T,HV,.], k, v [B,S,H,.]: the queries are the last T of the S cached tokens,
+//              or, not causal, any
 //
 // g, gv, a, b, bonus and beta may each have H or HV heads; with H heads, value head h reads the head that it reads
 // of k. N is B, or the number of sequences when `offsets` packs them.
