@@ -1,0 +1,311 @@
+#include "kernel_run.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <set>
+
+namespace kernels {
+namespace {
+
+DLDataType dl_type(Type type) {
+    if (type == Type::f16) return halation::float16;
+    return type == Type::bf16 ? halation::bfloat16 : halation::float32;
+}
+
+// A tensor in guarded memory, compact or with rows apart.
+class Placed {
+public:
+    Placed(Type type, std::vector<int64_t> shape, const How &how) : type_(type), shape_(std::move(shape)) {
+        strides_.assign(shape_.size(), 1);
+        const int64_t gap = how.padded ? 3 : 0;
+        int64_t stride = 1;
+        for (size_t axis = shape_.size(); axis-- > 0;) {
+            strides_[axis] = stride;
+            stride = stride * shape_[axis] + (axis + 1 == shape_.size() ? gap : 0);
+        }
+        int64_t last = 0;
+        bool empty = false;
+        for (size_t axis = 0; axis < shape_.size(); axis++) {
+            last += (shape_[axis] - 1) * strides_[axis];
+            empty = empty || shape_[axis] == 0;
+        }
+        elements_ = empty ? 0 : last + 1;
+        memory_ = std::make_unique<Guarded>(static_cast<size_t>(elements_ * width()), how.meets);
+    }
+
+    void put(const Tensor &tensor) {
+        const uint8_t *from = tensor.data.data();
+        each_row([&](uint8_t *at, size_t bytes) {
+            std::memcpy(at, from, bytes);
+            from += bytes;
+        });
+    }
+    Tensor get() const {
+        Tensor tensor;
+        tensor.type = type_;
+        tensor.shape = shape_;
+        each_row([&](const uint8_t *at, size_t bytes) { tensor.data.insert(tensor.data.end(), at, at + bytes); });
+        return tensor;
+    }
+    // Overwrites the elements, then looks at everything else.
+    bool nothing_else_was_written() {
+        each_row([&](uint8_t *at, size_t bytes) { std::memset(at, untouched_byte, bytes); });
+        for (int64_t i = 0; i < elements_ * width(); i++)
+            if (memory_->data()[i] != untouched_byte) return false;
+        return memory_->surroundings_are_untouched();
+    }
+    void make_read_only() { memory_->make_read_only(); }
+    halation::Tensor view() const { return {memory_->data(), dl_type(type_), shape_, strides_}; }
+
+private:
+    int64_t width() const { return safetensors::bytes(type_); }
+    template<typename Visit> void each_row(Visit visit) const {
+        if (elements_ == 0) return;
+        std::vector<int64_t> index(shape_.size(), 0);
+        for (;;) {
+            int64_t at = 0;
+            for (size_t axis = 0; axis + 1 < shape_.size(); axis++) at += index[axis] * strides_[axis];
+            visit(memory_->data() + at * width(), static_cast<size_t>(shape_.back() * width()));
+            size_t axis = shape_.size() - 1;
+            while (axis-- > 0) {
+                if (++index[axis] < shape_[axis]) break;
+                index[axis] = 0;
+            }
+            if (axis > shape_.size()) return;
+        }
+    }
+
+    Type type_;
+    std::vector<int64_t> shape_, strides_;
+    int64_t elements_;
+    std::unique_ptr<Guarded> memory_;
+};
+
+// Results may not depend on what is in the library's scratch memory.
+void *allocate_nan(void *, size_t bytes, size_t alignment) {
+    void *memory = nullptr;
+    if (posix_memalign(&memory, alignment, bytes)) return nullptr;
+    return std::memset(memory, 0xff, bytes);
+}
+void release(void *, void *memory, size_t) {
+    std::free(memory);
+}
+
+const char *name_of(halation_form form) {
+    const char *const names[] = {"auto", "recurrent", "chunkwise", "parallel"};
+    return names[form];
+}
+
+void skip(const std::string &what, const std::string &reason) {
+    static std::set<std::string> said;
+    if (said.insert(what).second) std::cout << "skipped: " << what << ": " << reason << std::endl;
+}
+
+class Runner {
+public:
+    Runner(const Problem &problem, const How &how) : problem_(problem), row_(*problem.recurrence.row), how_(how) {
+        for (const auto &[name, tensor] : problem.inputs) {
+            const bool over = how.in_place && how.final_state && name.rfind("initial_", 0) == 0;
+            Placed &placed = place(over ? "final_" + name.substr(8) : name, tensor.type, tensor.shape);
+            placed.put(tensor);
+            if (!over) placed.make_read_only();
+            tensors_.emplace_back(name, placed.view());
+        }
+        result("o", problem.type, problem.shape(row_.output_dims));
+        if (!how.final_state) return;
+        if (row_.state_dims) result("final_state", Type::f32, state_shape(row_.state_dims));
+        if (row_.normalizer_dims) result("final_normalizer", Type::f32, state_shape(row_.normalizer_dims));
+    }
+
+    Results run(const Kernel &kernel) {
+        halation::Plan plan(context(how_.threads), problem_for(problem_, kernel));
+        halation::Batch batch;
+        const auto vector = [](auto &values) {
+            return values.empty() ? halation::Tensor() : halation::Tensor(values.data(), {static_cast<int64_t>(values.size())});
+        };
+        batch.offsets = vector(problem_.offsets);
+        batch.read_slots = vector(how_.read_slots);
+        batch.write_slots = vector(how_.write_slots);
+        batch.has_initial_state = vector(how_.has_initial_state);
+        std::unique_ptr<Guarded> workspace;
+        if (how_.nan_workspace) {
+            batch.workspace_bytes = (plan.workspace(tensors_, batch) + 63) / 64 * 64;
+            workspace = std::make_unique<Guarded>(batch.workspace_bytes, Meets::end);
+            batch.workspace = workspace->data();
+        }
+        plan.run(tensors_, batch);
+        Results results;
+        results.choice = plan.describe();
+        for (const auto &name : results_) {
+            Placed &placed = *placed_.at(name);
+            results.tensors[name] = placed.get();
+            INFO(problem_.text() << ": " << results.choice.kernel);
+            INFO("written outside of " << name);
+            CHECK(placed.nothing_else_was_written());
+        }
+        return results;
+    }
+
+private:
+    std::vector<int64_t> state_shape(const char *dims) const {
+        std::vector<int64_t> shape = problem_.shape(dims);
+        if (how_.slots) shape[0] = how_.slots;
+        return shape;
+    }
+    Placed &place(const std::string &name, Type type, const std::vector<int64_t> &shape) {
+        auto &placed = placed_[name];
+        if (!placed) placed = std::make_unique<Placed>(type, shape, how_);
+        return *placed;
+    }
+    void result(const std::string &name, Type type, const std::vector<int64_t> &shape) {
+        tensors_.emplace_back(name, place(name, type, shape).view());
+        results_.push_back(name);
+    }
+
+    const Problem &problem_;
+    const halation_row &row_;
+    const How &how_;
+    std::map<std::string, std::unique_ptr<Placed>> placed_;
+    std::vector<std::string> results_;
+    halation::NamedTensors tensors_;
+};
+
+}  // namespace
+
+std::string Kernel::text() const {
+    return std::string(name_of(form)) + " " + isa;
+}
+
+halation::Context &context(int threads) {
+    static std::map<int, std::unique_ptr<halation::Context>> all;
+    auto &found = all[threads];
+    if (!found) {
+        auto options = HALATION_INIT(halation_context_options);
+        options.threads = threads;
+        options.allocate = allocate_nan;
+        options.release = release;
+        found = std::make_unique<halation::Context>(options);
+        found->add_kernels(*halation_kernels());
+    }
+    return *found;
+}
+
+halation::Problem problem_for(const Problem &problem, const Kernel &kernel) {
+    halation::Problem result(problem.recurrence.row->name, problem.H, problem.HV, problem.K, problem.V);
+    result.isa = kernel.isa.empty() ? nullptr : kernel.isa.c_str();
+    result.feature_map = problem.recurrence.feature_map.empty() ? nullptr : problem.recurrence.feature_map.c_str();
+    result.form = kernel.form;
+    result.head_mapping = problem.heads;
+    result.causal = problem.causal;
+    result.type = dl_type(problem.type);
+    result.gate_type = dl_type(problem.gate_type);
+    result.scale = problem.scale;
+    return result;
+}
+
+Results run(const Problem &problem, const Kernel &kernel, const How &how) {
+    return Runner(problem, how).run(kernel);
+}
+
+void each_kernel(const Problem &problem, const std::function<void(const Kernel &)> &body,
+                 const std::vector<halation_form> &forms) {
+    const halation_kernel_table &table = *halation_kernels();
+    const halation_row &row = *problem.recurrence.row;
+    for (halation_form form : {HALATION_FORM_RECURRENT, HALATION_FORM_CHUNKWISE, HALATION_FORM_PARALLEL}) {
+        if (!forms.empty() && std::find(forms.begin(), forms.end(), form) == forms.end()) continue;
+        if (row.refused[form]) {
+            skip(std::string(row.name) + " " + name_of(form), row.refused[form]);
+            continue;
+        }
+        std::set<std::string> isas;
+        for (int i = 0; i < table.kernel_count; i++)
+            if (!std::strcmp(table.kernels[i].recurrence, row.name)) isas.insert(table.kernels[i].isa);
+        for (const std::string &isa : isas) {
+            const Kernel kernel{form, isa};
+            const halation::Problem asked = problem_for(problem, kernel);
+            const halation_status status = halation_can_run(context(1).get(), &asked, nullptr);
+            if (status == HALATION_OK) {
+                INFO(problem.text());
+                INFO(kernel.text());
+                body(kernel);
+                continue;
+            }
+            INFO(problem.text() << ", " << kernel.text() << ": " << halation_last_message());
+            CHECK(status == HALATION_UNSUPPORTED);  // anything else is a fault of the test
+            skip(std::string(row.name) + " " + kernel.text(), halation_last_message());
+        }
+    }
+}
+
+double error(const Tensor &result, const oracle::Array &reference) {
+    return oracle::error({result.shape, safetensors::values(result)}, reference);
+}
+
+void check_close(const Results &results, const std::map<std::string, Expected> &expected) {
+    INFO(results.choice.kernel);
+    for (const auto &[name, tensor] : results.tensors) {
+        const Expected &wanted = expected.at(name);
+        INFO(name);
+        CHECK(std::isfinite(wanted.bound));
+        CHECK(error(tensor, wanted.value) <= wanted.bound);
+    }
+}
+
+void check_close(const Problem &problem, const Kernel &kernel, const How &how) {
+    check_close(run(problem, kernel, how), expected(problem));
+}
+
+bool same_bits(const Tensor &a, const Tensor &b) {
+    return a.type == b.type && a.shape == b.shape && a.data == b.data;
+}
+
+void check_same_bits(const Results &results, const Results &other) {
+    for (const auto &[name, tensor] : results.tensors) {
+        INFO(results.choice.kernel << ": " << name);
+        CHECK(same_bits(tensor, other[name]));
+    }
+}
+
+void check_agree(const Results &results, const Results &other, const std::map<std::string, Expected> &expected) {
+    for (const auto &[name, tensor] : results.tensors) {
+        INFO(results.choice.kernel << " and " << other.choice.kernel << ": " << name);
+        const oracle::Array reference = {other[name].shape, safetensors::values(other[name])};
+        CHECK(error(tensor, reference) <= 2 * expected.at(name).bound);
+    }
+}
+
+Results joined(const Results &first, const Results &second) {
+    Results results = second;
+    Tensor &o = results.tensors.at("o");
+    const Tensor &begin = first["o"], &end = second["o"];
+    o.shape[1] = begin.shape[1] + end.shape[1];
+    o.data.clear();
+    for (int64_t b = 0; b < o.shape[0]; b++)
+        for (const Tensor *part : {&begin, &end}) {
+            const auto bytes = static_cast<int64_t>(part->data.size()) / o.shape[0];
+            o.data.insert(o.data.end(), part->data.begin() + b * bytes, part->data.begin() + (b + 1) * bytes);
+        }
+    return results;
+}
+
+void start_from(Problem &problem, const Results &results) {
+    for (const char *name : {"state", "normalizer"}) {
+        const auto found = results.tensors.find(std::string("final_") + name);
+        if (found != results.tensors.end()) problem.inputs[std::string("initial_") + name] = found->second;
+    }
+    problem.initial_state = true;
+}
+
+Tensor row_of(const Tensor &tensor, int64_t n) {
+    Tensor row = tensor;
+    const auto bytes = static_cast<int64_t>(tensor.data.size()) / tensor.shape[0];
+    row.shape[0] = 1;
+    row.data.assign(tensor.data.begin() + n * bytes, tensor.data.begin() + (n + 1) * bytes);
+    return row;
+}
+
+}  // namespace kernels
