@@ -1,5 +1,7 @@
 #include "chunk_builder.h"
 
+#include "feature_map.h"
+
 #include <limits>
 
 namespace halation {
@@ -107,29 +109,10 @@ Expr ChunkBuilder::at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float
     return select(real, cast<float>(expr(token)), padding);
 }
 
-Expr ChunkBuilder::feature_at_token(const std::string &name, const TokenExpr &expr, Expr d, Expr i) {
-    if (in_.feature_map.empty() || in_.feature_map == "identity") return at_token(expr, d, Expr(), i);
-    const bool elu = in_.feature_map == "elu+1";
-    if (elu || in_.feature_map == "relu") {
-        const TokenExpr mapped = [&](const Token &token) -> Expr {
-            const Expr x = cast<float>(expr(token));
-            return elu ? select(x > 0.0f, x + 1.0f, exp(min(x, 0.0f))) : max(x, 0.0f);
-        };
-        return at_token(mapped, d, Expr(), i);
-    }
-    if (in_.feature_map != "softmax")
-        throw CompileError("no feature map '" + in_.feature_map + "'; there are: elu+1, relu, softmax, identity");
-    const Var &ii = m_.i, &c = m_.c, &h = m_.h;
-    const RDom k(0, in_.key_dim, name + "_channel");
-    const float lowest = std::numeric_limits<float>::lowest();
-    Func maxima(name + "_max"), sums(name + "_sum");
-    maxima(ii, c, h) = lowest;
-    maxima(ii, c, h) = max(maxima(ii, c, h), at_token(expr, k, Expr(), ii));
-    sums(ii, c, h) += exp(at_token(expr, k, Expr(), ii) - maxima(ii, c, h));
-    m_.features.push_back(maxima);
-    m_.features.push_back(sums);
+Expr ChunkBuilder::feature_at_token(const std::string &name, const TokenExpr &expr, Var d, Var i) {
+    const auto channel = [&](Expr at) { return at_token(expr, at, Expr(), i); };
     const Expr real = m_.c * m_.chunk + i < in_.tokens && likely(d < in_.key_dim);
-    return select(real, exp(at_token(expr, d, Expr(), i) - maxima(i, c, h)) / sums(i, c, h), 0.0f);
+    return feature_map(in_.feature_map, name, channel, d, in_.key_dim, real, {i, m_.c, m_.h}, &m_.features);
 }
 
 void ChunkBuilder::token_vectors() {

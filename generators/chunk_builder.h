@@ -52,7 +52,7 @@ private:
     // The value of a row's expression at token i of chunk c; `padding` beyond the last token and the last channel.
     Expr at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float padding = 0.0f) const;
     // The same with the feature map applied, for q and k.
-    Expr feature_at_token(const std::string &name, const TokenExpr &expr, Expr d, Expr i);
+    Expr feature_at_token(const std::string &name, const TokenExpr &expr, Halide::Var d, Halide::Var i);
 };
 
 }  // namespace halation

@@ -33,8 +33,14 @@ std::string type_name(const std::string &type) {
 void write_inputs(std::ostream &out, const Recurrence &r) {
     out << "const halation_row_tensor inputs_" << r.name << "[] = {\n";
     for (const RowInput &input : r.inputs) {
-        out << "    {" << quoted(input.name) << ", " << quoted(input.dims) << ", "
-            << (input.is_gate ? "HALATION_ROLE_GATE" : "HALATION_ROLE_DATA") << ", " << otherwise_name(input.otherwise) << "},\n";
+        std::string dims;
+        for (char letter : input.dims) {
+            if (letter != '(' && letter != ')') dims += letter;
+        }
+        const bool optional_axis = dims != input.dims;
+        out << "    {" << quoted(input.name) << ", " << quoted(dims) << ", "
+            << (input.is_gate ? "HALATION_ROLE_GATE" : "HALATION_ROLE_DATA") << ", " << otherwise_name(input.otherwise) << ", "
+            << optional_axis << "},\n";
     }
     out << "};\n";
 }
@@ -48,20 +54,43 @@ void write_row(std::ostream &out, const Recurrence &r) {
     out << "}},\n";
 }
 
+// How the runtime may cut its calls of a kernel; see halation_kernel.
+struct CallShape {
+    int chunk, segment, value_tile;
+};
+
+CallShape call_shape(const Variant &v, const CpuMachine &machine) {
+    const Recurrence recurrence = recurrence_named(v.recurrence);
+    const Form form = v.form_value();
+    const bool recurrent = form == Form::recurrent;
+    if (recurrence.state_dims.empty()) return {recurrent ? 1 : 0, 0, 0};
+    if (recurrence.generator != "halation_chunk")
+        return {1, recurrent ? 1 : machine.scan_segment, machine.lanes * machine.scan_value_vectors};
+    // Every value channel needs the normaliser, and one call must write it.
+    const bool whole = !recurrence.normalizer_dims.empty();
+    const int tile = whole ? 0 : machine.lanes * machine.value_vectors;
+    switch (form) {
+    case Form::recurrent:
+        return {1, 1, whole ? 0 : machine.lanes * machine.decode_value_vectors};
+    case Form::chunkwise:
+        return {machine.chunk, machine.segment, tile};
+    case Form::parallel:
+        break;
+    }
+    return {0, 0, tile};
+}
+
 void write_kernel(std::ostream &out, const Variant &v) {
     const CpuMachine &machine = cpu_machine(v.isa);
     const std::string name = v.name();
-    int chunk = machine.chunk, segment = machine.segment, tile = machine.lanes * machine.value_vectors;
-    if (v.form == "recurrent") chunk = segment = 1, tile = machine.lanes * machine.decode_value_vectors;
-    if (v.form == "parallel") chunk = segment = 0;
+    const CallShape call = call_shape(v, machine);
     out << "    {\"" << name << "\", \"" << v.recurrence << "\", \"" << v.backend << "\", \"" << v.isa << "\", "
         << (v.feature_map == "-" ? "nullptr" : quoted(v.feature_map)) << ", HALATION_FORM_"
         << (v.form == "recurrent"   ? "RECURRENT"
             : v.form == "chunkwise" ? "CHUNKWISE"
                                     : "PARALLEL")
-        << ", " << type_name(v.type) << ", " << type_name(v.gate_type) << ", " << chunk << ", " << segment << ", "
-        << (recurrence_named(v.recurrence).normalizer_dims.empty() ? tile : 0) << ", " << name << "_argv, " << name
-        << "_metadata},\n";
+        << ", " << type_name(v.type) << ", " << type_name(v.gate_type) << ", " << call.chunk << ", " << call.segment << ", "
+        << call.value_tile << ", " << name << "_argv, " << name << "_metadata},\n";
 }
 
 }  // namespace

@@ -14,7 +14,13 @@ const char *name_of(Form form) {
     return "";
 }
 
-static Recurrence recurrence_of(const Row &row) {
+namespace {
+
+using Otherwise = RowInput::Otherwise;
+constexpr int recurrent = static_cast<int>(Form::recurrent), chunkwise = static_cast<int>(Form::chunkwise),
+              parallel = static_cast<int>(Form::parallel);
+
+Recurrence recurrence_of(const Row &row) {
     Recurrence result;
     result.name = row.name;
     result.formula = row.formula;
@@ -28,9 +34,71 @@ static Recurrence recurrence_of(const Row &row) {
     return result;
 }
 
+// ---- algorithms of their own
+
+Recurrence ssm() {
+    Recurrence r;
+    r.name = "ssm";
+    r.formula = "S_t = exp(dt A) S_{t-1} + B (dt x)^T, o = (C^T S_t + D x) silu(z), elements decay each by itself";
+    r.generator = "halation_ssm";
+    r.inputs = {{"x", "BTV", false, Otherwise::required}, {"dt", "BTV", true, Otherwise::required},
+                {"A", "VK", true, Otherwise::required},   {"B", "BTK", true, Otherwise::required},
+                {"C", "BTK", true, Otherwise::required},  {"D", "V", true, Otherwise::zero},
+                {"z", "BTV", false, Otherwise::zero}};
+    r.output_dims = "BTV";
+    r.state_dims = "NKV";
+    r.scale_by_key_dim = false;
+    r.refused[parallel] = "its decays differ by element, so there is no product of a query and a key to mask";
+    return r;
+}
+
+Recurrence hgrn() {
+    Recurrence r;
+    r.name = "hgrn";
+    r.formula = "S_t = exp(g) S_{t-1} + v, o = S_t, every channel by itself";
+    r.generator = "halation_hgrn";
+    r.inputs = {{"v", "BTV", false, Otherwise::required}, {"g", "BTV", true, Otherwise::required}};
+    r.output_dims = "BTV";
+    r.state_dims = "NV";
+    r.scale_by_key_dim = false;
+    r.refused[parallel] = "it has no keys and queries whose products could be masked";
+    return r;
+}
+
+Recurrence bidirectional() {
+    Recurrence r;
+    r.name = "bidirectional";
+    r.formula = "O = phi(Q) (phi(K)^T V), not causal; divided by phi(Q) (phi(K)^T 1) unless phi is the identity";
+    r.generator = "halation_bidirectional";
+    r.inputs = {{"q", "BTHK", false, Otherwise::required},
+                {"k", "BTHK", false, Otherwise::required},
+                {"v", "BTGV", false, Otherwise::required}};
+    r.output_dims = "BTGV";
+    r.default_feature_map = "identity";
+    r.refused[recurrent] = "every token reads all tokens, so there is no order to go through";
+    r.refused[chunkwise] = r.refused[recurrent];
+    return r;
+}
+
+Recurrence softmax() {
+    Recurrence r;
+    r.name = "softmax";
+    r.formula = "o_t = sum_s softmax_s(scale q_t^T k_s) v_s over the S cached tokens, of which the queries are the last T";
+    r.generator = "halation_softmax";
+    r.inputs = {{"q", "BTGK", false, Otherwise::required},
+                {"k", "BSHK", false, Otherwise::required},
+                {"v", "BSHV", false, Otherwise::required}};
+    r.output_dims = "BTGV";
+    r.refused[chunkwise] = "it has no state of fixed size to carry from chunk to chunk";
+    return r;
+}
+
+}  // namespace
+
 std::vector<Recurrence> recurrences() {
     std::vector<Recurrence> all;
     for (const Row &row : rows()) all.push_back(recurrence_of(row));
+    for (const Recurrence &other : {ssm(), hgrn(), bidirectional(), softmax()}) all.push_back(other);
     return all;
 }
 

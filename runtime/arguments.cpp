@@ -36,6 +36,7 @@ Text<160> wanted_text(const TensorSpec &spec, const Extents &extents) {
             text.add("%lld", static_cast<long long>(extent));
     }
     text.add("]");
+    if (spec.last_axis_optional) text.add(", or the same without the last axis");
     return text;
 }
 
@@ -58,9 +59,14 @@ halation_status check_place(const char *name, const DLTensor &tensor) {
     return HALATION_OK;
 }
 
+// One value for all channels of the last axis.
+bool lacks_last_axis(const TensorSpec &spec, const DLTensor &tensor) {
+    return spec.last_axis_optional && tensor.ndim == spec.rank - 1;
+}
+
 halation_status check_shape(const TensorSpec &spec, const DLTensor &tensor, Extents *extents) {
-    if (tensor.ndim != spec.rank) return wrong_shape(spec, tensor, *extents, -1);
-    for (int axis = 0; axis < spec.rank; axis++) {
+    if (tensor.ndim != spec.rank && !lacks_last_axis(spec, tensor)) return wrong_shape(spec, tensor, *extents, -1);
+    for (int axis = 0; axis < tensor.ndim; axis++) {
         const Letter letter = spec.letter[axis];
         int64_t &known = extents->value[letter];
         if (tensor.shape[axis] < 0 || (known >= 0 && tensor.shape[axis] != known))
@@ -73,10 +79,16 @@ halation_status check_shape(const TensorSpec &spec, const DLTensor &tensor, Exte
     return HALATION_OK;
 }
 
-halation_status check_strides(const TensorSpec &spec, const DLTensor &tensor, TensorView *view) {
+halation_status check_strides(const TensorSpec &spec, const DLTensor &tensor, const Extents &extents, TensorView *view) {
     int64_t compact = 1;
     bool too_large = false, empty = false;
-    for (int axis = spec.rank - 1; axis >= 0; axis--) {
+    const int inner = spec.rank - 1;
+    const bool one_for_all = lacks_last_axis(spec, tensor);
+    if (one_for_all) {
+        view->extent[inner] = extents.value[spec.letter[inner]];
+        view->stride[inner] = 0;
+    }
+    for (int axis = tensor.ndim - 1; axis >= 0; axis--) {
         const int64_t extent = tensor.shape[axis];
         view->extent[axis] = extent;
         view->stride[axis] = extent <= 1 ? 0 : tensor.strides ? tensor.strides[axis] : compact;
@@ -102,8 +114,7 @@ halation_status check_strides(const TensorSpec &spec, const DLTensor &tensor, Te
         return fail(HALATION_INVALID_ARGUMENT, "%s: shape and strides reach past what memory can hold", spec.name);
     // Kernels step along the innermost axis one element at a time. Heads are another matter: they can be handed
     // over one by one.
-    const int inner = spec.rank - 1;
-    if (inner != spec.head_axis && view->extent[inner] > 1 && view->stride[inner] != 1)
+    if (inner != spec.head_axis && !one_for_all && view->extent[inner] > 1 && view->stride[inner] != 1)
         return fail(HALATION_INVALID_ARGUMENT, "%s: stride of its innermost axis %c is %lld; must be 1", spec.name,
                     spec.dims[inner], static_cast<long long>(view->stride[inner]));
     return HALATION_OK;
@@ -153,7 +164,7 @@ halation_status check_tensor(const TensorSpec &spec, const DLTensor &tensor, boo
                     : spec.role == HALATION_ROLE_GATE ? "problem's gate_type"
                                                       : "type of every state");
     HALATION_TRY(check_shape(spec, tensor, extents));
-    HALATION_TRY(check_strides(spec, tensor, view));
+    HALATION_TRY(check_strides(spec, tensor, *extents, view));
     if (spec.output) HALATION_TRY(check_apart(spec, *view));
     view->given = true;
     return shapes_only ? HALATION_OK : check_data(spec, tensor, view);

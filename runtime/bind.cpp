@@ -11,13 +11,14 @@ namespace halation::runtime {
 namespace {
 
 int add_tensor(halation_plan *plan, const char *name, const char *dims, halation_tensor_role role,
-               halation_default otherwise, bool output) {
+               halation_default otherwise, bool output, bool last_axis_optional = false) {
     TensorSpec &spec = plan->tensors[plan->tensor_count];
     spec.name = name;
     spec.dims = dims;
     spec.rank = static_cast<int>(strlen(dims));
     spec.row_axis = spec.token_axis = spec.cache_axis = spec.head_axis = spec.value_axis = -1;
     spec.key_head = false;
+    spec.last_axis_optional = last_axis_optional;
     for (int axis = 0; axis < spec.rank; axis++) {
         const Letter letter = spec.letter[axis] = letter_of(dims[axis]);
         if (letter == letter_B || letter == letter_N) spec.row_axis = axis;
@@ -86,6 +87,15 @@ halation_status bind_argument(const halation_plan &plan, const halation_kernel &
         *binding = {Source::causal, -1};
         return HALATION_OK;
     }
+    if (!strncmp(argument.name, "has_", 4)) {
+        for (int i = 0; i < plan.output; i++) {
+            if (strcmp(plan.tensors[i].name, argument.name + 4)) continue;
+            if (!scalar || argument.type.code != halide_type_int || argument.type.bits != 32)
+                return fault(kernel, argument.name, "must be an int32 scalar");
+            *binding = {Source::presence, static_cast<int8_t>(i)};
+            return HALATION_OK;
+        }
+    }
     return bind_tensor(plan, kernel, argument, binding);
 }
 
@@ -134,7 +144,8 @@ halation_status bind_cut(const halation_plan &plan, BoundKernel *bound) {
 void describe_tensors(halation_plan *plan) {
     const halation_row &row = *plan->problem.row;
     for (int i = 0; i < row.input_count; i++)
-        add_tensor(plan, row.inputs[i].name, row.inputs[i].dims, row.inputs[i].role, row.inputs[i].otherwise, false);
+        add_tensor(plan, row.inputs[i].name, row.inputs[i].dims, row.inputs[i].role, row.inputs[i].otherwise, false,
+                   row.inputs[i].last_axis_optional != 0);
     plan->output = add_tensor(plan, "o", row.output_dims, HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED, true);
     const char *dims[carried_count] = {row.state_dims, row.normalizer_dims};
     const char *names[carried_count][2] = {{"initial_state", "final_state"},

@@ -22,6 +22,7 @@ struct TensorSpec {
     // that of H or G.
     int row_axis, token_axis, cache_axis, head_axis, value_axis;
     bool key_head; // head_axis is H
+    bool last_axis_optional;
     bool output;
     halation_tensor_role role;
     halation_default otherwise;
@@ -34,11 +35,11 @@ struct TensorSpec {
 // The four tensors that carry state; index into State arrays below.
 enum Carried { carried_state, carried_normalizer, carried_count };
 
-enum class Source : uint8_t { user_context, scale, causal, tensor };
+enum class Source : uint8_t { user_context, scale, causal, presence, tensor };
 
 struct Binding {
     Source source;
-    int8_t tensor; // for Source::tensor
+    int8_t tensor; // for Source::tensor and presence
 };
 
 constexpr int most_arguments = most_tensors + 3;

@@ -143,6 +143,8 @@ halation_status check_problem(const Tables &tables, const halation_problem *give
     HALATION_TRY(check_types(*given, problem));
     double scale = given->scale;
     if (std::isnan(scale)) scale = problem->row->default_scale;
+    // Features are normalised, not scaled.
+    if (std::isnan(scale) && problem->feature_map && strcmp(problem->feature_map, "identity")) scale = 1;
     if (std::isnan(scale)) scale = 1 / std::sqrt(static_cast<double>(given->key_dim));
     if (!std::isfinite(static_cast<float>(scale)))
         return fail(HALATION_INVALID_ARGUMENT, "scale: got %g; must be finite in float32, or NaN for the default",

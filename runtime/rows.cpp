@@ -17,7 +17,8 @@ bool same_row(const halation_row &a, const halation_row &b) {
     if (a.input_count != b.input_count) return false;
     for (int i = 0; i < a.input_count; i++) {
         const halation_row_tensor &x = a.inputs[i], &y = b.inputs[i];
-        if (!same_text(x.name, y.name) || !same_text(x.dims, y.dims) || x.role != y.role || x.otherwise != y.otherwise)
+        if (!same_text(x.name, y.name) || !same_text(x.dims, y.dims) || x.role != y.role || x.otherwise != y.otherwise ||
+            x.last_axis_optional != y.last_axis_optional)
             return false;
     }
     for (int form = 1; form <= 3; form++)

@@ -58,7 +58,8 @@ void fill(KernelBuffer *to, const Slice &slice, DLDataType type) {
         const int d = slice.rank - 1 - axis; // Halide counts from the innermost
         const int64_t extent = slice.extent[axis];
         // A stride that is never taken may not fit into 32 bits; innermost, kernels insist on 1.
-        const int64_t stride = d == 0 ? 1 : extent == 1 ? 0 : slice.stride[axis];
+        // but for the 0 of a value that serves all channels.
+        const int64_t stride = d == 0 ? (extent > 1 && slice.stride[axis] == 0 ? 0 : 1) : extent == 1 ? 0 : slice.stride[axis];
         to->dim[d].min = 0;
         to->dim[d].extent = static_cast<int32_t>(extent);
         to->dim[d].stride = static_cast<int32_t>(stride);
@@ -81,7 +82,7 @@ struct Call {
     void *argv[most_arguments];
     void *user_context;
     float scale;
-    int32_t causal;
+    int32_t causal, present, absent;
 };
 
 // ---- one task ------------------------------------------------------------------------------------------------
@@ -182,6 +183,8 @@ void prepare(const Task &task, const BoundKernel &bound, const Region &region, C
     call->user_context = task.scratch.kernel_context();
     call->scale = plan.problem.scale;
     call->causal = plan.problem.causal;
+    call->present = 1;
+    call->absent = 0;
     for (int i = 0; i < bound.argument_count; i++) {
         const Binding binding = bound.arguments[i];
         switch (binding.source) {
@@ -193,6 +196,9 @@ void prepare(const Task &task, const BoundKernel &bound, const Region &region, C
             break;
         case Source::causal:
             call->argv[i] = &call->causal;
+            break;
+        case Source::presence:
+            call->argv[i] = given(task.run, binding.tensor) ? &call->present : &call->absent;
             break;
         case Source::tensor: {
             const TensorSpec &spec = plan.tensors[binding.tensor];

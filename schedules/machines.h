@@ -21,6 +21,10 @@ struct CpuMachine {
     int decode_value_vectors, decode_key_unroll;
     // The parallel schedule: tokens in a block, rows of a block that are kept in registers.
     int parallel_block, parallel_rows;
+    // ssm and hgrn: vectors of channels in a tile, tokens handed to a kernel at once.
+    int scan_value_vectors, scan_segment;
+    // softmax: queries that share a pass over the cache.
+    int query_rows;
 };
 
 const CpuMachine &cpu_machine(const Halide::Target &target);

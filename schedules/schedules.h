@@ -2,7 +2,9 @@
 #ifndef HALATION_SCHEDULES_SCHEDULES_H
 #define HALATION_SCHEDULES_SCHEDULES_H
 
+#include "../generators/attention.h"
 #include "../generators/chunk.h"
+#include "../generators/scan.h"
 #include "machines.h"
 
 namespace halation {
@@ -10,6 +12,9 @@ namespace halation {
 void chunkwise_cpu(Chunk &chunk, const CpuMachine &machine);
 void recurrent_cpu(Chunk &chunk, const CpuMachine &machine);
 void parallel_cpu(Chunk &chunk, const CpuMachine &machine);
+void scan_cpu(Scan &scan, const CpuMachine &machine);
+void softmax_cpu(Attention &attention, bool decode, const CpuMachine &machine);
+void bidirectional_cpu(Bidirectional &bidirectional, const CpuMachine &machine);
 
 }  // namespace halation
 #endif

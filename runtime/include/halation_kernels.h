@@ -11,8 +11,9 @@
  * Halide's order (innermost first), all mins 0: q is (K, H, T), initial_state (V, K, G). H and G have the
  * same extent in a kernel: the runtime calls it for a range of value heads and gives q and k the stride that
  * leads from one value head's key head to the next (0 within a group). The innermost stride is 1. o and
- * final_state are outputs. initial_state and final_state may be the same memory. `scale` is a float scalar.
- * Arguments are bound by the names in the kernel's metadata.
+ * final_state are outputs. initial_state and final_state may be the same memory. Scalars: `scale` (float), `causal`
+ * (int32), `has_NAME` (int32: whether the caller gave the optional input NAME). Arguments are bound by the names in the
+ * kernel's metadata.
  */
 #ifndef HALATION_KERNELS_H
 #define HALATION_KERNELS_H
@@ -44,6 +45,7 @@ typedef struct halation_row_tensor {
     const char *dims;
     halation_tensor_role role;
     halation_default otherwise;
+    int32_t last_axis_optional; /* 1: the caller may leave the last axis out; its value then serves all channels */
 } halation_row_tensor;
 
 typedef struct halation_row {
@@ -55,7 +57,7 @@ typedef struct halation_row {
     const char *state_dims;                    /* of initial_state and final_state; NULL: no state */
     const char *normalizer_dims;               /* of initial_normalizer and final_normalizer; NULL: none */
     const char *default_feature_map;           /* NULL: the row has no feature map */
-    double default_scale;                      /* NaN: K^-0.5 */
+    double default_scale;                      /* NaN: K^-0.5, or 1 with a feature map */
     const char *refused[4];                    /* by halation_form: NULL if the row has the form, else why not */
 } halation_row;
 

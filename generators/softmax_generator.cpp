@@ -1,0 +1,83 @@
+// softmax attention with a KV cache: the T queries are the last T of the S cached tokens.
+#include "../schedules/schedules.h"
+#include "attention.h"
+#include "recurrence.h"
+
+#include <limits>
+
+namespace halation {
+
+using namespace Halide;
+
+class SoftmaxGenerator : public Generator<SoftmaxGenerator> {
+public:
+    GeneratorParam<std::string> recurrence{"recurrence", "softmax"};
+    GeneratorParam<Form> form{"form", Form::parallel, {{"recurrent", Form::recurrent}, {"parallel", Form::parallel}}};
+    GeneratorParam<Type> type{"type", Float(32)};
+    GeneratorParam<Type> gate_type{"gate_type", Float(32)};
+
+    Input<Buffer<void, 3>> q{"q"};          // (K, G, T)
+    Input<Buffer<void, 3>> k{"k"}, v{"v"};  // (K, H, S), (V, H, S)
+    Input<int32_t> causal{"causal"};        // 0: every query sees the whole cache
+    Input<float> scale{"scale"};
+    Output<Buffer<void, 3>> o{"o"};  // (V, G, T)
+
+    void configure() {
+        for (auto *buffer : {&q, &k, &v}) buffer->set_type(type);
+        o.set_type(type);
+    }
+
+    void generate() {
+        const Var &s = m_.s, &t = m_.t, &d = m_.d, &vv = m_.v, &h = m_.h;
+        const Expr key_dim = q.dim(0).extent(), value_dim = v.dim(0).extent(), tokens = q.dim(2).extent();
+        const float lowest = std::numeric_limits<float>::lowest();
+        m_.cached = k.dim(2).extent();
+        const Expr channel = min(likely(d), key_dim - 1), real = likely(d < key_dim);
+        m_.queries = Func("queries");
+        m_.queries(d, t, h) = select(real, cast<float>(q(channel, h, min(t, tokens - 1))) * scale, 0.0f);
+        m_.keys = Func("keys");
+        m_.keys(d, s, h) = select(real, cast<float>(k(channel, h, min(s, m_.cached - 1))), 0.0f);
+
+        m_.over_keys = RDom(0, key_dim, "key");
+        m_.scores = Func("scores");
+        m_.scores(s, t, h) += m_.queries(m_.over_keys, t, h) * m_.keys(m_.over_keys, s, h);
+        const Expr seen = s < m_.cached && (causal == 0 || s <= m_.cached - tokens + t);
+        m_.masked = Func("masked");
+        m_.masked(s, t, h) = select(seen, m_.scores(s, t, h), lowest);
+
+        m_.over_maxima = RDom(0, m_.cached, "maximum");
+        m_.maxima = Func("maxima");
+        m_.maxima(t, h) = lowest;
+        m_.maxima(t, h) = max(m_.maxima(t, h), m_.masked(m_.over_maxima, t, h));
+        m_.weights = Func("weights");
+        m_.weights(s, t, h) = select(seen, exp(m_.masked(s, t, h) - m_.maxima(t, h)), 0.0f);
+        m_.over_sums = RDom(0, m_.cached, "weight");
+        m_.sums = Func("sums");
+        m_.sums(t, h) += m_.weights(m_.over_sums, t, h);
+
+        m_.over_cached = RDom(0, m_.cached, "cached");
+        const Expr value = cast<float>(v(min(likely(vv), value_dim - 1), h, m_.over_cached));
+        m_.output_sums = Func("output_sums");
+        m_.output_sums(vv, t, h) += m_.weights(m_.over_cached, t, h) * value;
+        m_.output = Func("output");
+        m_.output(vv, h, t) = cast(type, select(m_.sums(t, h) == 0.0f, 0.0f, m_.output_sums(vv, t, h) / m_.sums(t, h)));
+        o = m_.output;
+
+        for (auto *buffer : {&q, &k, &v}) {
+            for (int dim = 0; dim < 3; dim++) buffer->dim(dim).set_min(0);
+        }
+        o.dim(0).set_bounds(0, value_dim);
+        o.dim(1).set_min(0);
+        o.dim(2).set_bounds(0, tokens);
+        m_.output.bound(vv, 0, value_dim).bound(t, 0, tokens);
+    }
+
+    void schedule() { softmax_cpu(m_, form == Form::recurrent, cpu_machine(get_target())); }
+
+private:
+    Attention m_;
+};
+
+}  // namespace halation
+
+HALIDE_REGISTER_GENERATOR(halation::SoftmaxGenerator, halation_softmax)
