@@ -12,7 +12,7 @@ constexpr double bars_width = 720, height = 300;
 constexpr double left = 78, right = 22, bottom = 46, legend_height = 24;
 constexpr double row_height = 21, row_names = 132, panel_gap = 26, panel_top = 40, panel_bottom = 34;
 
-double place(const Axis &axis, double value) { // 0 at the low end, 1 at the high
+double place(const Axis &axis, double value) {  // 0 at the low end, 1 at the high
     const auto scale = [&](double x) { return axis.logarithmic ? std::log(x) : x; };
     return (scale(value) - scale(axis.low)) / (scale(axis.high) - scale(axis.low));
 }
@@ -26,11 +26,10 @@ std::string text(const char *style, double x, double y, const std::string &words
 }
 
 std::string open(double width, double chart_height, const std::string &title) {
-    return fmt::format("<svg viewBox='0 0 {:.0f} {:.0f}' role='img' aria-label='{}'>\n", width, chart_height,
-                       escape(title));
+    return fmt::format("<svg viewBox='0 0 {:.0f} {:.0f}' role='img' aria-label='{}'>\n", width, chart_height, escape(title));
 }
 
-} // namespace
+}  // namespace
 
 std::string escape(const std::string &words) {
     std::string escaped;
@@ -103,8 +102,8 @@ std::string svg(const LineChart &chart) {
     }
     out += line("axis", left, floor, width - right, floor);
     out += text("label middle", (left + width - right) / 2, height - 8, chart.x.label);
-    out += fmt::format("<text class='label middle' transform='translate(13 {:.1f}) rotate(-90)'>{}</text>\n",
-                       (top + floor) / 2, escape(chart.y.label));
+    out += fmt::format("<text class='label middle' transform='translate(13 {:.1f}) rotate(-90)'>{}</text>\n", (top + floor) / 2,
+                       escape(chart.y.label));
 
     double legend = left;
     for (const Series &series : chart.series) {
@@ -118,9 +117,8 @@ std::string svg(const LineChart &chart) {
         out += fmt::format("<polyline class='line s{}{}' points='{}'/>\n", series.colour, dashed, path);
         if (!series.dots) continue;
         for (const Point &point : series.points) {
-            out += fmt::format(
-                "<circle class='f{}' cx='{:.1f}' cy='{:.1f}' r='3'><title>{}: {:g}, {:.3g}</title></circle>\n",
-                series.colour, x_of(point.x), y_of(point.y), escape(series.name), point.x, point.y);
+            out += fmt::format("<circle class='f{}' cx='{:.1f}' cy='{:.1f}' r='3'><title>{}: {:g}, {:.3g}</title></circle>\n",
+                               series.colour, x_of(point.x), y_of(point.y), escape(series.name), point.x, point.y);
         }
     }
     for (const Mark &mark : chart.marks) {
@@ -140,8 +138,7 @@ std::string svg(const BarChart &chart) {
 
     std::string out = open(bars_width, total, chart.title);
     for (size_t row = 0; row < chart.rows.size(); row++) {
-        out += text("row end", row_names - 8, panel_top + (static_cast<double>(row) + 0.7) * row_height,
-                    chart.rows[row].first);
+        out += text("row end", row_names - 8, panel_top + (static_cast<double>(row) + 0.7) * row_height, chart.rows[row].first);
     }
     double at = row_names;
     for (const BarPanel &panel : chart.panels) {
@@ -157,8 +154,8 @@ std::string svg(const BarChart &chart) {
         for (auto reference = panel.references.begin(); reference != panel.references.end(); ++reference) {
             const double x = x_of(reference->first);
             out += line("mark", x, panel_top - 14, x, floor);
-            out += text(reference == leftmost ? "note end" : "note", x + (reference == leftmost ? -4 : 4),
-                        panel_top - 6, reference->second);
+            out += text(reference == leftmost ? "note end" : "note", x + (reference == leftmost ? -4 : 4), panel_top - 6,
+                        reference->second);
         }
         for (size_t row = 0; row < panel.bars.size(); row++) {
             const auto &[value, label] = panel.bars[row];
@@ -169,9 +166,8 @@ std::string svg(const BarChart &chart) {
             }
             out += fmt::format("<rect class='f{}' x='{:.1f}' y='{:.1f}' width='{:.1f}' height='{:.1f}' rx='2'/>\n",
                                chart.rows[row].second, at, y + 3, std::max(x_of(value) - at, 1.0), row_height - 6);
-            const bool inside = x_of(value) - at > 50; // there, no dashed line runs through it
-            out += text(inside ? "value inside end" : "value", x_of(value) + (inside ? -6 : 6), y + 0.7 * row_height,
-                        label);
+            const bool inside = x_of(value) - at > 50;  // there, no dashed line runs through it
+            out += text(inside ? "value inside end" : "value", x_of(value) + (inside ? -6 : 6), y + 0.7 * row_height, label);
         }
         out += line("axis", at, panel_top, at, floor);
         at += panel_width + panel_gap;
@@ -179,4 +175,4 @@ std::string svg(const BarChart &chart) {
     return out + "</svg>\n";
 }
 
-} // namespace halation::demo
+}  // namespace halation::demo

@@ -14,14 +14,14 @@ struct Point {
 };
 
 struct Axis {
-    std::string label; // with its unit
+    std::string label;  // with its unit
     bool logarithmic = false;
     double low = 0, high = 1;
     std::vector<std::pair<double, std::string>> ticks = {};
 };
 
 using Format = std::function<std::string(double)>;
-std::string short_number(double value); // 1200 as 1.2k
+std::string short_number(double value);  // 1200 as 1.2k
 
 // From 0 to a round number at or above `high`, some four round ticks.
 Axis linear_axis(std::string label, double high, const Format &format = short_number);
@@ -33,7 +33,7 @@ struct Series {
     std::string name;
     int colour;
     std::vector<Point> points;
-    bool dots = false; // at the points, where they are few and measured
+    bool dots = false;  // at the points, where they are few and measured
     bool dashed = false;
 };
 
@@ -47,7 +47,7 @@ struct LineChart {
     Axis x, y;
     std::vector<Series> series;
     std::vector<Mark> marks = {};
-    double width = 720; // in units of its letters being 12 high; the page scales it to the space there is
+    double width = 720;  // in units of its letters being 12 high; the page scales it to the space there is
 };
 
 std::string svg(const LineChart &chart);
@@ -56,19 +56,19 @@ std::string svg(const LineChart &chart);
 struct BarPanel {
     std::string title;
     Axis axis;
-    std::vector<std::pair<double, std::string>> bars;       // length and label, by row
-    std::vector<std::pair<double, std::string>> references; // dashed lines across all rows
+    std::vector<std::pair<double, std::string>> bars;        // length and label, by row
+    std::vector<std::pair<double, std::string>> references;  // dashed lines across all rows
 };
 
 struct BarChart {
     std::string title;
-    std::vector<std::pair<std::string, int>> rows; // name and colour
+    std::vector<std::pair<std::string, int>> rows;  // name and colour
     std::vector<BarPanel> panels;
 };
 
 std::string svg(const BarChart &chart);
 
-std::string escape(const std::string &text); // for HTML and SVG
+std::string escape(const std::string &text);  // for HTML and SVG
 
-} // namespace halation::demo
+}  // namespace halation::demo
 #endif

@@ -24,7 +24,7 @@ struct DemoOptions {
     int64_t bytes = 65536;
     uint64_t seed = 1;
     int threads = 0;
-    std::vector<std::string> recurrences; // empty: all
+    std::vector<std::string> recurrences;  // empty: all
 };
 
 std::vector<const Memory *> wanted(const std::vector<std::string> &names) {
@@ -152,14 +152,13 @@ void demo(const DemoOptions &options) {
         measure_cost(context, task, results, progress);
     }
     if (std::none_of(results.entries.begin(), results.entries.end(), [](const Entry &entry) { return entry.ran(); })) {
-        throw Error(fmt::format("nothing to show: {} is {}", results.entries[0].memory->recurrence,
-                                results.entries[0].missing));
+        throw Error(fmt::format("nothing to show: {} is {}", results.entries[0].memory->recurrence, results.entries[0].missing));
     }
     write_whole(options.output, report(results));
     fmt::print("{}\nreport: {}\n", summary(results), options.output);
 }
 
-} // namespace
+}  // namespace
 
 void add_demo(CLI::App &app) {
     auto options = std::make_shared<DemoOptions>();
@@ -167,8 +166,7 @@ void add_demo(CLI::App &app) {
     command->add_option("FILE", options->file, "text, or any other file, whose next bytes are to be predicted")
         ->required()
         ->option_text(" ");
-    command->add_option("-o,--output", options->output, "report to write (default: halation-demo.html)")
-        ->option_text("HTML");
+    command->add_option("-o,--output", options->output, "report to write (default: halation-demo.html)")->option_text("HTML");
     command->add_option("--bytes", options->bytes, "read at most the first N bytes (default: 65536)")
         ->check(CLI::Range(shortest_text, int64_t(1) << 22).description(""))
         ->option_text("N");
@@ -179,12 +177,11 @@ void add_demo(CLI::App &app) {
     command->add_option("--recurrence", options->recurrences, "only these, with commas between them")
         ->delimiter(',')
         ->option_text("NAME,...");
-    command->footer(
-        "The report is one HTML file that needs nothing else. Nothing is trained: contexts of one to three bytes "
-        "and the\nbytes that follow them are random unit vectors, and the memories are asked what comes "
-        "next.\n\nExamples:\n  halation demo examples/demo.txt\n"
-        "  halation demo book.txt --bytes 200000 --recurrence delta,gated_delta,softmax -o book.html");
+    command->footer("The report is one HTML file that needs nothing else. Nothing is trained: contexts of one to three bytes "
+                    "and the\nbytes that follow them are random unit vectors, and the memories are asked what comes "
+                    "next.\n\nExamples:\n  halation demo examples/demo.txt\n"
+                    "  halation demo book.txt --bytes 200000 --recurrence delta,gated_delta,softmax -o book.html");
     command->callback([options] { demo(*options); });
 }
 
-} // namespace halation::cli
+}  // namespace halation::cli

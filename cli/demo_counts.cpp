@@ -36,4 +36,4 @@ uint64_t ContextTable::label(int64_t end, int order) const {
     return bytes;
 }
 
-} // namespace halation::demo
+}  // namespace halation::demo

@@ -31,7 +31,7 @@ class ContextTable {
 public:
     explicit ContextTable(const Task &task) : task_(task) {}
 
-    void see(int64_t t); // tokens in order
+    void see(int64_t t);  // tokens in order
 
     // Of the byte after those seen. An order's counts are mixed with the next lower order's, which weighs as much as
     // the context had different followers (Witten and Bell 1991).
@@ -42,12 +42,12 @@ private:
         std::vector<std::pair<uint8_t, int>> counts;
         double total = 0;
     };
-    uint64_t label(int64_t end, int order) const; // of the `order` bytes before `end`
+    uint64_t label(int64_t end, int order) const;  // of the `order` bytes before `end`
 
     const Task &task_;
     std::unordered_map<uint64_t, Followers> table_;
     int64_t end_ = 0;
 };
 
-} // namespace halation::demo
+}  // namespace halation::demo
 #endif

@@ -40,7 +40,7 @@ double height_at(const std::vector<Point> &curve, double x) {
     return curve[i - 1].y * std::pow(curve[i].y / curve[i - 1].y, part);
 }
 
-} // namespace
+}  // namespace
 
 std::string bytes_text(double bytes) {
     if (bytes >= 1e9) return fmt::format("{:.3g} GB", bytes / 1e9);
@@ -95,7 +95,7 @@ std::string memory_figure(const Results &results, const Entry &entry) {
 std::string cost_figure(const std::string &name, const Cost &cost) {
     LineChart chart;
     chart.title = name;
-    chart.width = 430; // two beside each other
+    chart.width = 430;  // two beside each other
     chart.series = {{"linear", additive_colour, in_microseconds(cost.linear), true},
                     {"softmax", softmax_colour, in_microseconds(cost.softmax), true}};
     const auto [low, high] = range_of(chart.series);
@@ -123,10 +123,10 @@ std::string norm_figure(const Results &results) {
 
     const auto [low, high] = range_of(chart.series);
     chart.x = linear_axis("bytes read", static_cast<double>(results.tokens));
-    chart.x.high = static_cast<double>(results.tokens); // the curves end where the axis does
+    chart.x.high = static_cast<double>(results.tokens);  // the curves end where the axis does
     while (chart.x.ticks.back().first > chart.x.high) chart.x.ticks.pop_back();
     chart.y = logarithmic_axis("norm of the state", low, high, 10);
     return svg(chart);
 }
 
-} // namespace halation::demo
+}  // namespace halation::demo

@@ -14,7 +14,7 @@ std::string bytes_text(double bytes);
 std::string prediction_figure(const Results &results);
 std::string memory_figure(const Results &results, const Entry &entry);
 std::string cost_figure(const std::string &name, const Cost &cost);
-std::string norm_figure(const Results &results); // empty if there is nothing to show
+std::string norm_figure(const Results &results);  // empty if there is nothing to show
 
-} // namespace halation::demo
+}  // namespace halation::demo
 #endif

@@ -54,10 +54,10 @@ void run_form(Runner &runner, halation_form form, int64_t first, int64_t count, 
     for (int64_t t = 0; t < count; t++) runner.run(first + t, 1, reads + static_cast<size_t>(t) * width);
 }
 
-} // namespace
+}  // namespace
 
-Reading read_text_through(const Context &context, const Task &task, const Memory &memory,
-                          const std::vector<Range> &ranges, Progress &progress) {
+Reading read_text_through(const Context &context, const Task &task, const Memory &memory, const std::vector<Range> &ranges,
+                          Progress &progress) {
     const halation_form form = many_token_form(context, memory);
     Runner runner(context, task, memory, form);
     std::optional<Runner> recurrent;
@@ -91,8 +91,7 @@ Reading read_text_through(const Context &context, const Task &task, const Memory
         }
         if (scored) {
             reading.reads.insert(reading.reads.end(), reads.begin(),
-                                 reads.begin() +
-                                     static_cast<std::ptrdiff_t>(static_cast<size_t>(range->count) * width));
+                                 reads.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(range->count) * width));
             ++range;
         }
         progress.at(first, task.tokens());
@@ -172,4 +171,4 @@ double crossover(const std::vector<Point> &a, const std::vector<Point> &b) {
     return not_there;
 }
 
-} // namespace halation::demo
+}  // namespace halation::demo

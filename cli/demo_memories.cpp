@@ -7,12 +7,12 @@ namespace halation::demo {
 namespace {
 
 // Chosen by hand on examples/demo.txt, and the same for every recurrence.
-constexpr double half_life = 4096;                                    // tokens
-constexpr double shortest_half_life = 2048, longest_half_life = 8192; // of the channels
-constexpr double kept_at_blank_line = 0.75;                           // gated only
-constexpr double beta = 1.0 / 16;                                     // share of the error that a write mends
-constexpr double key_length = 32;                                     // linear_normalized only
-constexpr double sharpness = 24;                                      // softmax only
+constexpr double half_life = 4096;                                     // tokens
+constexpr double shortest_half_life = 2048, longest_half_life = 8192;  // of the channels
+constexpr double kept_at_blank_line = 0.75;                            // gated only
+constexpr double beta = 1.0 / 16;                                      // share of the error that a write mends
+constexpr double key_length = 32;                                      // linear_normalized only
+constexpr double sharpness = 24;                                       // softmax only
 
 using Value = std::function<float(const Task &, int64_t, int, int)>;
 
@@ -30,8 +30,8 @@ Gate decay_per_head() {
 
 Gate decay_per_channel(const char *input) {
     return {input,
-            fmt::format("{} = -ln 2 / h, h from {:.0f} to {:.0f}, evenly in log h over the channels", input,
-                        shortest_half_life, longest_half_life),
+            fmt::format("{} = -ln 2 / h, h from {:.0f} to {:.0f}, evenly in log h over the channels", input, shortest_half_life,
+                        longest_half_life),
             [](const Task &, int64_t, int, int channel) {
                 const double place = channel / (dim - 1.0);
                 return static_cast<float>(
@@ -47,11 +47,9 @@ bool ends_blank_line(const Task &task, int64_t token) {
 }
 
 Gate decay_at_blank_lines() {
-    return {"g",
-            fmt::format("g = ln {:.2f} at the end of a blank line, else -ln 2 / {:.0f}", kept_at_blank_line, half_life),
+    return {"g", fmt::format("g = ln {:.2f} at the end of a blank line, else -ln 2 / {:.0f}", kept_at_blank_line, half_life),
             [](const Task &task, int64_t token, int, int) {
-                return static_cast<float>(ends_blank_line(task, token) ? std::log(kept_at_blank_line)
-                                                                       : log_decay(half_life));
+                return static_cast<float>(ends_blank_line(task, token) ? std::log(kept_at_blank_line) : log_decay(half_life));
             }};
 }
 
@@ -78,10 +76,9 @@ std::vector<Memory> make_memories() {
                    "the same on positive features of the keys, divided by their sum",
                    {queries_times("q", key_length, ""), keys_times("k", key_length, "")}});
     all.back().listed_besides = fmt::format("feature map elu + 1 of q and k of length {:.0f}", key_length);
-    all.push_back(
-        {"retention",
-         "adds, and forgets at one constant rate",
-         {{"gamma", fmt::format("gamma = 2^(-1/{:.0f})", half_life), constant(std::exp(log_decay(half_life)))}}});
+    all.push_back({"retention",
+                   "adds, and forgets at one constant rate",
+                   {{"gamma", fmt::format("gamma = 2^(-1/{:.0f})", half_life), constant(std::exp(log_decay(half_life)))}}});
     all.push_back({"gated", "adds, and forgets when a gate says so", {decay_at_blank_lines()}});
     all.push_back({"gla", "adds, each key channel forgets at its own rate", {decay_per_channel("g")}});
     all.push_back({"gla_outer",
@@ -92,8 +89,7 @@ std::vector<Memory> make_memories() {
                    {decay_per_channel("g"), {"bonus", "bonus = 1", constant(1)}}});
     all.push_back({"delta", "writes only what it did not know yet", {write_strength()}});
     all.push_back({"gated_delta", "the same, and forgets at one rate", {decay_per_head(), write_strength()}});
-    all.push_back(
-        {"kda", "the same, each key channel forgets at its own rate", {decay_per_channel("g"), write_strength()}});
+    all.push_back({"kda", "the same, each key channel forgets at its own rate", {decay_per_channel("g"), write_strength()}});
     // With a = k and b = -beta k the low-rank write is a delta rule that reads the state before it decays.
     all.push_back({"rwkv7",
                    "the delta rule as a low-rank write, on the state before it forgets",
@@ -105,7 +101,7 @@ std::vector<Memory> make_memories() {
     return all;
 }
 
-} // namespace
+}  // namespace
 
 const Gate *Memory::gate(const std::string &input) const {
     for (const Gate &gate : gates) {
@@ -128,4 +124,4 @@ const std::vector<Memory> &memories() {
     return all;
 }
 
-} // namespace halation::demo
+}  // namespace halation::demo

@@ -32,4 +32,4 @@ void Progress::show(int percent) {
     std::fflush(stderr);
 }
 
-} // namespace halation::demo
+}  // namespace halation::demo

@@ -16,8 +16,8 @@ public:
     Progress(const Progress &) = delete;
     Progress &operator=(const Progress &) = delete;
 
-    void step(const std::string &what); // the next of `steps`
-    void at(int64_t done, int64_t of);  // within a step
+    void step(const std::string &what);  // the next of `steps`
+    void at(int64_t done, int64_t of);   // within a step
 
 private:
     void show(int percent);
@@ -29,5 +29,5 @@ private:
     Clock::time_point shown_ = Clock::now();
 };
 
-} // namespace halation::demo
+}  // namespace halation::demo
 #endif

@@ -26,8 +26,8 @@ std::string entry_table(const Results &results, const std::string &head, int col
     std::string out = "<div class='scroll'><table><thead><tr><th>recurrence</th>" + head + "</tr></thead><tbody>\n";
     for (const Entry &entry : results.entries) {
         out += "<tr><td>" + escape(entry.memory->recurrence) + "</td>";
-        out += entry.ran() ? cells(entry)
-                           : fmt::format("<td class='missing' colspan='{}'>{}</td>", columns, escape(entry.missing));
+        out +=
+            entry.ran() ? cells(entry) : fmt::format("<td class='missing' colspan='{}'>{}</td>", columns, escape(entry.missing));
         out += "</tr>\n";
     }
     return out + besides + "</tbody></table></div>\n";
@@ -58,12 +58,11 @@ each recurrence are fitted on the first tenth of the text, which is left out of 
     for (const Entry &entry : results.entries) {
         if (entry.ran() && isa.empty()) isa = entry.isa + " kernels, ";
     }
-    return fmt::format(
-        words, fmt::arg("file", escape(results.file)), fmt::arg("tokens", results.tokens),
-        fmt::arg("cut", results.cut ? " from the start of the file" : ""), fmt::arg("heads", heads),
-        fmt::arg("dim", dim), fmt::arg("seed", results.seed), fmt::arg("processor", escape(results.processor)),
-        fmt::arg("isa", escape(isa)),
-        fmt::arg("threads", fmt::format("{} thread{}", results.threads, results.threads == 1 ? "" : "s")));
+    return fmt::format(words, fmt::arg("file", escape(results.file)), fmt::arg("tokens", results.tokens),
+                       fmt::arg("cut", results.cut ? " from the start of the file" : ""), fmt::arg("heads", heads),
+                       fmt::arg("dim", dim), fmt::arg("seed", results.seed), fmt::arg("processor", escape(results.processor)),
+                       fmt::arg("isa", escape(isa)),
+                       fmt::arg("threads", fmt::format("{} thread{}", results.threads, results.threads == 1 ? "" : "s")));
 }
 
 std::string prediction(const Results &results) {
@@ -81,16 +80,16 @@ Witten and Bell; it grows with the text, as the cache of softmax does.</figcapti
                               results.scored_every);
     }
     const auto cells = [](const Score &score, const std::string &rule) {
-        return number_cell(fmt::format("{:.1f} %", 100 * score.accuracy)) +
-               number_cell(fmt::format("{:.3f}", score.bits)) + "<td class='list'>" + escape(rule) + "</td>";
+        return number_cell(fmt::format("{:.1f} %", 100 * score.accuracy)) + number_cell(fmt::format("{:.3f}", score.bits)) +
+               "<td class='list'>" + escape(rule) + "</td>";
     };
-    const std::string besides =
-        "<tr class='besides'><td>byte counts</td>" + cells(results.byte_counts, "how often each byte came so far") +
-        "</tr>\n<tr class='besides'><td>exact table</td>" +
-        cells(results.context_counts, "all that followed each context of up to three bytes") + "</tr>\n";
+    const std::string besides = "<tr class='besides'><td>byte counts</td>" +
+                                cells(results.byte_counts, "how often each byte came so far") +
+                                "</tr>\n<tr class='besides'><td>exact table</td>" +
+                                cells(results.context_counts, "all that followed each context of up to three bytes") + "</tr>\n";
     return fmt::format(words, fmt::arg("figure", prediction_figure(results)), fmt::arg("additive", +additive_colour),
-                       fmt::arg("delta", +delta_colour), fmt::arg("softmax", +softmax_colour),
-                       fmt::arg("scored", results.scored), fmt::arg("sampled", sampled)) +
+                       fmt::arg("delta", +delta_colour), fmt::arg("softmax", +softmax_colour), fmt::arg("scored", results.scored),
+                       fmt::arg("sampled", sampled)) +
            entry_table(
                results, head({"next byte right", "bits per byte"}) + "<th class='list'>rule</th>", 3,
                [&](const Entry &entry) { return cells(entry.score, entry.memory->rule); }, besides);
@@ -110,8 +109,7 @@ more, up to some 1e-4 at 65536 tokens.</p>
                              "chunkwise / parallel"}),
                        4,
                        [](const Entry &entry) {
-                           return error_cell(entry.whole_text_difference) +
-                                  error_cell(entry.agreement.recurrent_to_chunkwise) +
+                           return error_cell(entry.whole_text_difference) + error_cell(entry.agreement.recurrent_to_chunkwise) +
                                   error_cell(entry.agreement.recurrent_to_parallel) +
                                   error_cell(entry.agreement.chunkwise_to_parallel);
                        }) +
@@ -129,15 +127,15 @@ recurrence and what softmax must keep between tokens, after the whole text.</p>
 grows by a key and a value for each head and token. From sizes, not measured.</figcaption>)html";
     const double cache = static_cast<double>(results.cache_bytes(results.tokens));
     std::string out = fmt::format(words, results.timed_context(), heads);
-    out += entry_table(results,
-                       head({"prefill,<br>µs a token", "decode,<br>µs a token", "state",
-                             "KV cache<br>for the same text", "cache / state"}),
-                       5, [&](const Entry &entry) {
-                           const double state = static_cast<double>(entry.timing.state_bytes);
-                           return time_cell(entry.timing.prefill) + time_cell(entry.timing.decode) +
-                                  number_cell(state > 0 ? bytes_text(state) : "–") + number_cell(bytes_text(cache)) +
-                                  number_cell(state > 0 ? fmt::format("{:.0f}", cache / state) : "–");
-                       });
+    out += entry_table(
+        results,
+        head({"prefill,<br>µs a token", "decode,<br>µs a token", "state", "KV cache<br>for the same text", "cache / state"}), 5,
+        [&](const Entry &entry) {
+            const double state = static_cast<double>(entry.timing.state_bytes);
+            return time_cell(entry.timing.prefill) + time_cell(entry.timing.decode) +
+                   number_cell(state > 0 ? bytes_text(state) : "–") + number_cell(bytes_text(cache)) +
+                   number_cell(state > 0 ? fmt::format("{:.0f}", cache / state) : "–");
+        });
     const auto has_state = [](const Entry &entry) { return entry.ran() && entry.timing.state_bytes > 0; };
     const auto first = std::find_if(results.entries.begin(), results.entries.end(), has_state);
     if (first == results.entries.end()) return out;
@@ -152,8 +150,7 @@ a token grows with the context.</p>
 itself.</figcaption></figure>
 )html";
     std::string figures, found;
-    for (const auto &[name, measured] :
-         {std::pair{"prefill", &results.prefill}, std::pair{"decode", &results.decode}}) {
+    for (const auto &[name, measured] : {std::pair{"prefill", &results.prefill}, std::pair{"decode", &results.decode}}) {
         if (measured->linear.empty()) continue;
         figures += "<div>" + cost_figure(name, *measured) + "</div>";
         found += fmt::format("In {}, {}. ", name, crossover_words(*measured));
@@ -183,16 +180,16 @@ token. The weights, an inverse temperature for each head and one for the prior, 
         std::string weights;
         for (double weight : entry.score.weights) weights += number_cell(fmt::format("{:.2f}", weight));
         weights += number_cell(fmt::format("{:.2f}", entry.score.prior_weight));
-        return "<td>" + escape(entry.memory->listed()) + "</td>" + weights + "<td class='list'><code>" +
-               escape(entry.kernel) + "</code></td>";
+        return "<td>" + escape(entry.memory->listed()) + "</td>" + weights + "<td class='list'><code>" + escape(entry.kernel) +
+               "</code></td>";
     };
-    return words + entry_table(results,
-                               "<th>constants</th>" + head({"head 1", "head 2", "head 3", "prior"}) +
-                                   "<th class='list'>kernel</th>",
-                               6, cells);
+    return words +
+           entry_table(results,
+                       "<th>constants</th>" + head({"head 1", "head 2", "head 3", "prior"}) + "<th class='list'>kernel</th>", 6,
+                       cells);
 }
 
-} // namespace
+}  // namespace
 
 std::string report(const Results &results) {
     constexpr const char *words = R"html(<!DOCTYPE html>
@@ -212,4 +209,4 @@ std::string report(const Results &results) {
                                             cost(results) + norms(results) + constants(results)));
 }
 
-} // namespace halation::demo
+}  // namespace halation::demo

@@ -11,10 +11,10 @@ namespace halation::demo {
 
 struct Entry {
     const Memory *memory = nullptr;
-    std::string missing; // why there is nothing below; empty: it was run
+    std::string missing;  // why there is nothing below; empty: it was run
     Score score;
     std::vector<Point> state_norm;
-    double whole_text_difference = 0; // recurrent to chunkwise
+    double whole_text_difference = 0;  // recurrent to chunkwise
     Agreement agreement{};
     Timing timing{};
     std::string kernel, isa;
@@ -22,7 +22,7 @@ struct Entry {
     bool ran() const { return missing.empty(); }
 };
 
-struct Cost { // seconds a token, by context length
+struct Cost {  // seconds a token, by context length
     std::vector<Point> linear, softmax;
 };
 
@@ -35,11 +35,11 @@ struct Results {
     std::string processor;
     Score byte_counts, context_counts;
     std::vector<Entry> entries;
-    Cost prefill, decode; // empty if linear or softmax was not run
+    Cost prefill, decode;  // empty if linear or softmax was not run
 
     int64_t timed_context() const;
     int64_t parallel_context() const;
-    int64_t cache_bytes(int64_t context) const; // keys and values of all heads in float32
+    int64_t cache_bytes(int64_t context) const;  // keys and values of all heads in float32
 
     // The entry of a recurrence that was run, or nullptr.
     const Entry *find(const std::string &recurrence) const;
@@ -48,8 +48,8 @@ struct Results {
 // Where the curves cross, in words.
 std::string crossover_words(const Cost &cost);
 
-std::string summary(const Results &results); // plain text
-std::string report(const Results &results);  // one HTML page that needs nothing else
+std::string summary(const Results &results);  // plain text
+std::string report(const Results &results);   // one HTML page that needs nothing else
 
-} // namespace halation::demo
+}  // namespace halation::demo
 #endif

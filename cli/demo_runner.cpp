@@ -25,7 +25,7 @@ int64_t extent(char letter) {
     case 'V':
         return dim;
     default:
-        return 1; // one sequence; T and S are set by each run
+        return 1;  // one sequence; T and S are set by each run
     }
 }
 
@@ -35,7 +35,7 @@ int64_t elements(const char *dims) {
     return count;
 }
 
-} // namespace
+}  // namespace
 
 const halation_row *find_row(const std::string &recurrence) {
     const halation_kernel_table &table = *halation_kernels();
@@ -61,8 +61,7 @@ Runner::Runner(const Context &context, const Task &task, const Memory &memory, h
         const bool given = name == "q" || name == "k" || name == "v" || memory.gate(name);
         if (!given && input.otherwise != HALATION_DEFAULT_REQUIRED) continue;
         if (!given)
-            throw std::runtime_error(
-                fmt::format("the demonstration does not know input '{}' of {}", name, memory.recurrence));
+            throw std::runtime_error(fmt::format("the demonstration does not know input '{}' of {}", name, memory.recurrence));
         add(input.name, input.dims);
     }
     add("o", row.output_dims);
@@ -170,4 +169,4 @@ double Runner::state_norm() const {
     return std::sqrt(squares);
 }
 
-} // namespace halation::demo
+}  // namespace halation::demo

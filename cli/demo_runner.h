@@ -31,11 +31,11 @@ public:
     // before. A memory without a state (softmax) sees all tokens before `first` as its cache.
     void run(int64_t first, int64_t count, float *reads);
 
-    void forget(); // back to the zero state
+    void forget();  // back to the zero state
 
     bool has_state() const { return !state_.empty(); }
     int64_t state_bytes() const { return static_cast<int64_t>((state_.size() + normalizer_.size()) * sizeof(float)); }
-    double state_norm() const; // root of the sum of squares over all heads
+    double state_norm() const;  // root of the sum of squares over all heads
     const std::vector<float> &state() const { return state_; }
     halation_choice choice() const { return plan_->describe(); }
 
@@ -43,11 +43,11 @@ private:
     struct Argument {
         std::string name;
         std::vector<int64_t> shape, strides;
-        const float *base = nullptr; // of token `first`
+        const float *base = nullptr;  // of token `first`
         int64_t first = 0;
-        int token_dim = -1;       // which dim is T or S; -1: none
-        bool whole_cache = false; // dim S: from token 0
-        std::vector<float> own;   // what load() made
+        int token_dim = -1;        // which dim is T or S; -1: none
+        bool whole_cache = false;  // dim S: from token 0
+        std::vector<float> own;    // what load() made
     };
     void add(const char *name, const std::string &dims);
 
@@ -60,5 +60,5 @@ private:
     std::vector<halation_named_tensor> named_;
 };
 
-} // namespace halation::demo
+}  // namespace halation::demo
 #endif

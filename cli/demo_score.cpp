@@ -10,7 +10,7 @@ namespace halation::demo {
 namespace {
 
 constexpr int64_t most_scored = 16384;
-constexpr int terms = heads + 1; // of a logit: the heads, then the prior
+constexpr int terms = heads + 1;  // of a logit: the heads, then the prior
 
 using Logits = std::array<float, alphabet>;
 using Weights = std::array<double, terms>;
@@ -87,7 +87,7 @@ Loss loss_at(const Weights &w, const std::vector<std::array<Logits, terms>> &x, 
             }
         }
     }
-    for (int i = 0; i < terms; i++) loss.curvature[i][i] += 1e-3; // a head that reads nothing stays at rest
+    for (int i = 0; i < terms; i++) loss.curvature[i][i] += 1e-3;  // a head that reads nothing stays at rest
     return loss;
 }
 
@@ -145,21 +145,27 @@ public:
     // The probabilities are p / sum.
     template<typename Probabilities> void add(size_t n, const Probabilities &p, double sum) {
         if (n < fitted_count(next_.size())) return;
-        const double count = static_cast<double>(next_.size() - fitted_count(next_.size()));
-        result_.accuracy += (std::max_element(p.begin(), p.end()) - p.begin() == next_[n]) / count;
-        result_.bits -= std::log2(std::max(p[next_[n]] / sum, 1e-30)) / count;
+        count_++;
+        result_.accuracy += std::max_element(p.begin(), p.end()) - p.begin() == next_[n];
+        result_.bits -= std::log2(std::max(p[next_[n]] / sum, 1e-30));
     }
-    Score result() const { return result_; }
+    Score result() const {
+        Score means = result_;
+        means.accuracy /= count_;
+        means.bits /= count_;
+        return means;
+    }
 
 private:
     std::vector<uint8_t> next_;
-    Score result_;
+    Score result_;  // sums
+    double count_ = 0;
 };
 
-} // namespace
+}  // namespace
 
 std::vector<Range> scored_ranges(int64_t tokens) {
-    const int64_t predictions = tokens - 1; // nothing follows the last byte
+    const int64_t predictions = tokens - 1;  // nothing follows the last byte
     const int64_t every = (predictions + most_scored - 1) / most_scored;
     std::vector<Range> ranges;
     for (int64_t first = 0; first < predictions; first += every * block) {
@@ -231,4 +237,4 @@ Score score_context_counts(const Task &task, const std::vector<Range> &ranges) {
     return tally.result();
 }
 
-} // namespace halation::demo
+}  // namespace halation::demo

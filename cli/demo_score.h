@@ -20,10 +20,10 @@ std::vector<Range> scored_ranges(int64_t tokens);
 constexpr double fitted_share = 0.1;
 
 struct Score {
-    double accuracy = 0;                 // share of bytes that were the most probable one
-    double bits = 0;                     // -log2 of the probability given to the byte that came, mean
-    std::array<double, heads> weights{}; // w_h below: the inverse temperature of each head
-    double prior_weight = 0;             // w_p below
+    double accuracy = 0;                  // share of bytes that were the most probable one
+    double bits = 0;                      // -log2 of the probability given to the byte that came, mean
+    std::array<double, heads> weights{};  // w_h below: the inverse temperature of each head
+    double prior_weight = 0;              // w_p below
 };
 
 // `reads` is [n, heads, dim], what was read at the n scored tokens.
@@ -39,5 +39,5 @@ Score score_byte_counts(const Task &task, const std::vector<Range> &ranges);
 // And an exact table of everything that followed every context of up to three bytes, which grows with the text.
 Score score_context_counts(const Task &task, const std::vector<Range> &ranges);
 
-} // namespace halation::demo
+}  // namespace halation::demo
 #endif

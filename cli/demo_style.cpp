@@ -53,4 +53,4 @@ svg .line { fill: none; stroke-width: 2; stroke-linejoin: round; } svg .dashed {
 @media print { body { max-width: none; } h2 { break-after: avoid; } figure, tr { break-inside: avoid; } }
 )css";
 
-} // namespace halation::demo
+}  // namespace halation::demo

@@ -3,7 +3,7 @@
 
 namespace halation::demo {
 
-extern const char *const report_style; // the CSS of the report and its charts, light and dark
+extern const char *const report_style;  // the CSS of the report and its charts, light and dark
 
-} // namespace halation::demo
+}  // namespace halation::demo
 #endif

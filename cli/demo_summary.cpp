@@ -14,7 +14,7 @@ std::string microseconds(double seconds) {
     return std::isnan(seconds) ? "-" : fmt::format("{:.2f}", seconds * 1e6);
 }
 
-} // namespace
+}  // namespace
 
 int64_t Results::timed_context() const {
     return std::min(timed_tokens, tokens);
@@ -42,24 +42,24 @@ std::string crossover_words(const Cost &cost) {
 }
 
 std::string summary(const Results &results) {
-    std::string out = fmt::format("{}: {} bytes{}, {} predictions scored; seed {}, {} thread{}\n\n", results.file,
-                                  results.tokens, results.cut ? " (the start of it)" : "", results.scored, results.seed,
-                                  results.threads, results.threads == 1 ? "" : "s");
+    std::string out = fmt::format("{}: {} bytes{}, {} predictions scored; seed {}, {} thread{}\n\n", results.file, results.tokens,
+                                  results.cut ? " (the start of it)" : "", results.scored, results.seed, results.threads,
+                                  results.threads == 1 ? "" : "s");
     out += fmt::format("{:<18} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11}\n", "", "next byte", "bits/", "recurr.",
                        "recurr.", "chunkw.", "prefill", "decode", "state");
-    out += fmt::format("{:<18} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11}\n", "", "right", "byte", "/ chunkw.",
-                       "/ paral.", "/ paral.", "us/token", "us/token", "bytes");
+    out += fmt::format("{:<18} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11}\n", "", "right", "byte", "/ chunkw.", "/ paral.",
+                       "/ paral.", "us/token", "us/token", "bytes");
     for (const Entry &entry : results.entries) {
         if (!entry.ran()) {
             out += fmt::format("{:<18} {}\n", entry.memory->recurrence, entry.missing);
             continue;
         }
         const int64_t bytes = entry.timing.state_bytes;
-        out += fmt::format("{:<18} {:>7.1f} % {:>6.3f} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11}\n",
-                           entry.memory->recurrence, 100 * entry.score.accuracy, entry.score.bits,
-                           error_text(entry.whole_text_difference), error_text(entry.agreement.recurrent_to_parallel),
-                           error_text(entry.agreement.chunkwise_to_parallel), microseconds(entry.timing.prefill),
-                           microseconds(entry.timing.decode), bytes ? bytes : results.cache_bytes(results.tokens));
+        out += fmt::format("{:<18} {:>7.1f} % {:>6.3f} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11}\n", entry.memory->recurrence,
+                           100 * entry.score.accuracy, entry.score.bits, error_text(entry.whole_text_difference),
+                           error_text(entry.agreement.recurrent_to_parallel), error_text(entry.agreement.chunkwise_to_parallel),
+                           microseconds(entry.timing.prefill), microseconds(entry.timing.decode),
+                           bytes ? bytes : results.cache_bytes(results.tokens));
     }
     out += fmt::format("{:<18} {:>7.1f} % {:>6.3f}\n", "(byte counts)", 100 * results.byte_counts.accuracy,
                        results.byte_counts.bits);
@@ -71,4 +71,4 @@ std::string summary(const Results &results) {
     return out;
 }
 
-} // namespace halation::demo
+}  // namespace halation::demo

@@ -44,7 +44,7 @@ std::array<float, dim> unit_vector(uint64_t seed, uint64_t label) {
     return unit;
 }
 
-} // namespace
+}  // namespace
 
 Text read_text(const std::string &path, int64_t most_bytes) {
     std::error_code error;
@@ -63,9 +63,8 @@ Text read_text(const std::string &path, int64_t most_bytes) {
     text.bytes.resize(static_cast<size_t>(file.gcount()));
     text.cut = file.peek() != std::ifstream::traits_type::eof();
     if (static_cast<int64_t>(text.bytes.size()) < shortest_text) {
-        throw std::runtime_error(
-            fmt::format("'{}' is too short: it has {} bytes, and the demonstration takes at least {}", path,
-                        text.bytes.size(), shortest_text));
+        throw std::runtime_error(fmt::format("'{}' is too short: it has {} bytes, and the demonstration takes at least {}", path,
+                                             text.bytes.size(), shortest_text));
     }
     return text;
 }
@@ -103,4 +102,4 @@ Task::Task(Text text, uint64_t seed) : text_(std::move(text)) {
     }
 }
 
-} // namespace halation::demo
+}  // namespace halation::demo

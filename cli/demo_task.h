@@ -11,16 +11,16 @@
 
 namespace halation::demo {
 
-constexpr int heads = 3; // head h has the last h + 1 bytes as its context
-constexpr int dim = 64;  // channels of a key and of a value
+constexpr int heads = 3;  // head h has the last h + 1 bytes as its context
+constexpr int dim = 64;   // channels of a key and of a value
 constexpr int alphabet = 256;
-constexpr int64_t block = 256;          // tokens that are read in one call
-constexpr int64_t shortest_text = 2048; // bytes below which there is nothing to measure
+constexpr int64_t block = 256;           // tokens that are read in one call
+constexpr int64_t shortest_text = 2048;  // bytes below which there is nothing to measure
 
 struct Text {
-    std::string name; // without directories
+    std::string name;  // without directories
     std::vector<uint8_t> bytes;
-    bool cut = false; // the file is longer than what was asked for
+    bool cut = false;  // the file is longer than what was asked for
 };
 
 // At most `most_bytes` from the start of the file. Throws std::runtime_error with one line if the file cannot
@@ -51,5 +51,5 @@ private:
     std::vector<float> contexts_, values_, embeddings_;
 };
 
-} // namespace halation::demo
+}  // namespace halation::demo
 #endif
