@@ -14,19 +14,6 @@ bool mentions(const char *dims, char letter) {
     return dims && std::strchr(dims, letter);
 }
 
-// "BTG(V)" with or without what is optional.
-std::string without_options(const std::string &dims, bool keep) {
-    std::string result;
-    bool optional = false;
-    for (char letter : dims) {
-        if (letter == '(' || letter == ')')
-            optional = letter == '(';
-        else if (keep || !optional)
-            result += letter;
-    }
-    return result;
-}
-
 class Draw {
 public:
     explicit Draw(unsigned seed) : generator_(seed) {}
@@ -82,7 +69,8 @@ public:
     void all() {
         for (int i = 0; i < row_.input_count; i++) {
             const halation_row_tensor &input = row_.inputs[i];
-            const std::string dims = without_options(input.dims, problem_.beta_per_value);
+            std::string dims = input.dims;
+            if (input.last_axis_optional && !problem_.beta_per_value) dims.pop_back();
             put(input.name, input.role == HALATION_ROLE_GATE ? problem_.gate_type : problem_.type, problem_.shape(dims),
                 input.name);
         }

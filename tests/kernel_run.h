@@ -47,8 +47,8 @@ halation::Context &context(int threads);
 void each_kernel(const Problem &problem, const std::function<void(const Kernel &)> &body,
                  const std::vector<halation_form> &forms = {});
 
-// Test assertions.
-void check_close(const Results &results, const std::map<std::string, Expected> &expected);
+// Test assertions. `times` the bound is allowed.
+void check_close(const Results &results, const std::map<std::string, Expected> &expected, double times = 1);
 void check_close(const Problem &problem, const Kernel &kernel, const How &how = {});
 void check_same_bits(const Results &results, const Results &other);
 bool same_bits(const Tensor &a, const Tensor &b);

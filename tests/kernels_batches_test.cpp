@@ -1,0 +1,205 @@
+// Packed batches, slots of a state pool, grouped and tiled heads, nothing to do.
+#include "kernel_run.h"
+
+#include <catch2/catch.hpp>
+
+#include <limits>
+
+using namespace kernels;
+
+namespace {
+
+void each_problem(const Problem &like, const std::function<void(Problem &)> &body) {
+    for (const Recurrence &recurrence : all_recurrences())
+        for (const auto &[type, gate_type] : all_types()) {
+            if (!recurrence.row->state_dims) continue;
+            Problem problem = like;
+            problem.recurrence = recurrence;
+            problem.type = type;
+            problem.gate_type = gate_type;
+            fill(problem);
+            body(problem);
+        }
+}
+
+Problem sizes(int64_t B, int64_t T, int64_t H, int64_t HV, int64_t K, int64_t V) {
+    Problem problem;
+    problem.B = B, problem.T = T, problem.H = H, problem.HV = HV, problem.K = K, problem.V = V;
+    return problem;
+}
+
+// Sequence n of a packed batch, as a batch of one.
+Problem sequence(const Problem &packed, int64_t n) {
+    Problem one = cut(packed, packed.offsets[n], packed.offsets[n + 1]);
+    one.offsets.clear();
+    for (auto &[name, tensor] : one.inputs)
+        if (name.rfind("initial_", 0) == 0) tensor = row_of(tensor, n);
+    return one;
+}
+
+const char *const states[][2] = {{"initial_state", "final_state"}, {"initial_normalizer", "final_normalizer"}};
+
+bool all_bytes(const Tensor &tensor, uint8_t byte) {
+    for (uint8_t value : tensor.data)
+        if (value != byte) return false;
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("packed sequences are as each alone, empty ones hand their state on") {
+    for (const std::vector<int64_t> &offsets :
+         {std::vector<int64_t>{0, 0, 5, 5, 69, 69}, std::vector<int64_t>{0, 1, 2, 35}, std::vector<int64_t>{0, 64, 68}}) {
+        Problem like = sizes(1, offsets.back(), 2, 4, 21, 37);
+        like.offsets = offsets;
+        each_problem(like, [&](Problem &problem) {
+            const auto wanted = expected(problem);
+            each_kernel(problem, [&](const Kernel &kernel) {
+                How how;
+                how.threads = 2;
+                const Results all = run(problem, kernel, how);
+                check_close(all, wanted);
+                for (int64_t n = 0; n < problem.sequences(); n++) {
+                    INFO("sequence " << n);
+                    const Problem one = sequence(problem, n);
+                    const Results results = run(one, kernel);
+                    for (const auto &[initial, final] : states) {
+                        if (!all.tensors.count(final)) continue;
+                        CHECK(same_bits(row_of(all[final], n), results[final]));
+                        if (one.T == 0) CHECK(same_bits(results[final], one.inputs.at(initial)));
+                    }
+                    const Tensor o = [&] {
+                        Problem outputs = problem;  // cut as if they were an input
+                        outputs.inputs = {{"v", all["o"]}};
+                        return cut(outputs, problem.offsets[n], problem.offsets[n + 1]).inputs.at("v");
+                    }();
+                    CHECK(o.data == results["o"].data);
+                }
+            });
+        });
+    }
+}
+
+TEST_CASE("slots of a pool: read and write elsewhere, skip, start anew") {
+    each_problem(sizes(4, 9, 2, 4, 21, 37), [](Problem &problem) {
+        const Problem plain = problem;
+        // Sequence 0: 5 -> 1, sequence 1: skipped when reading, 2: skipped when writing, 3: from zero -> 4.
+        const std::vector<int64_t> read = {5, -1, 2, 0}, write = {1, 3, -1, 4};
+        const int64_t slots = 6;
+        for (const auto &[initial, final] : states) {
+            if (!problem.inputs.count(initial)) continue;
+            const Tensor given = plain.inputs.at(initial);
+            Tensor &pool = problem.inputs[initial];
+            pool.shape[0] = slots;
+            pool.data.assign(given.data.size() / 4 * slots, 0xff);  // NaN
+            const size_t row = given.data.size() / 4;
+            std::copy_n(given.data.begin(), row, pool.data.begin() + 5 * row);
+        }
+        Problem fresh = alone(plain, 3);
+        fresh.initial_state = false;
+        for (const auto &[initial, final] : states) fresh.inputs.erase(initial);
+        each_kernel(problem, [&](const Kernel &kernel) {
+            for (const bool in_place : {false, true}) {
+                INFO((in_place ? "in place" : "elsewhere"));
+                How how;
+                how.read_slots = read;
+                how.write_slots = write;
+                how.has_initial_state = {1, 1, 1, 0};
+                how.slots = slots;
+                how.in_place = in_place;
+                how.threads = 2;
+                const Results results = run(problem, kernel, how);
+                const Results first = run(alone(plain, 0), kernel), last = run(fresh, kernel);
+                CHECK(same_bits(row_of(results["o"], 0), first["o"]));
+                CHECK(same_bits(row_of(results["o"], 3), last["o"]));
+                CHECK(all_bytes(row_of(results["o"], 1), 0));
+                CHECK(all_bytes(row_of(results["o"], 2), 0));
+                for (const auto &[initial, final] : states) {
+                    if (!results.tensors.count(final)) continue;
+                    INFO(final);
+                    CHECK(same_bits(row_of(results[final], 1), first[final]));
+                    CHECK(same_bits(row_of(results[final], 4), last[final]));
+                    for (const int64_t untouched : {0, 2, 3}) CHECK(all_bytes(row_of(results[final], untouched), 0xff));
+                    if (in_place) CHECK(same_bits(row_of(results[final], 5), row_of(problem.inputs.at(initial), 5)));
+                }
+            }
+        });
+    });
+}
+
+TEST_CASE("a state that is not to be read may hold NaN") {
+    each_problem(sizes(2, 6, 1, 2, 21, 37), [](Problem &problem) {
+        Problem none = problem;
+        none.initial_state = false;
+        for (const auto &[initial, final] : states) {
+            none.inputs.erase(initial);
+            if (!problem.inputs.count(initial)) continue;
+            auto &data = problem.inputs[initial].data;
+            std::fill(data.begin(), data.end(), uint8_t(0xff));
+        }
+        each_kernel(problem, [&](const Kernel &kernel) {
+            for (const bool in_place : {false, true}) {
+                How how;
+                how.has_initial_state = {0, 0};
+                how.in_place = in_place;
+                check_same_bits(run(problem, kernel, how), run(none, kernel));
+            }
+        });
+    });
+}
+
+TEST_CASE("grouped and tiled heads read the key heads that they say") {
+    for (const int64_t H : {2, 1}) {
+        each_problem(sizes(2, 10, H, 6, 21, 37), [&](Problem &problem) {
+            for (const auto mapping : {HALATION_HEADS_GROUPED, HALATION_HEADS_TILED}) {
+                problem.heads = mapping;
+                // The same with a key head of its own for every value head.
+                Problem repeated = problem;
+                repeated.H = problem.HV;
+                const halation_row &row = *problem.recurrence.row;
+                for (int i = 0; i < row.input_count; i++) {
+                    const std::string dims = row.inputs[i].dims;
+                    const size_t axis = dims.find('H');
+                    if (axis == std::string::npos) continue;
+                    Tensor &to = repeated.inputs.at(row.inputs[i].name);
+                    const Tensor &from = problem.inputs.at(row.inputs[i].name);
+                    to.shape[axis] = problem.HV;
+                    to.data.clear();
+                    int64_t inner = safetensors::bytes(from.type), outer = 1;
+                    for (size_t a = axis + 1; a < dims.size(); a++) inner *= from.shape[a];
+                    for (size_t a = 0; a < axis; a++) outer *= from.shape[a];
+                    for (int64_t o = 0; o < outer; o++)
+                        for (int64_t h = 0; h < problem.HV; h++) {
+                            const int64_t key = mapping == HALATION_HEADS_TILED ? h % H : h / (problem.HV / H);
+                            const auto begin = from.data.begin() + (o * H + key) * inner;
+                            to.data.insert(to.data.end(), begin, begin + inner);
+                        }
+                }
+                each_kernel(problem, [&](const Kernel &kernel) { check_same_bits(run(problem, kernel), run(repeated, kernel)); });
+            }
+            if (H == 1 || !has_letter(*problem.recurrence.row, 'H')) return;
+            each_kernel(problem, [&](const Kernel &kernel) {
+                Problem grouped = problem;
+                grouped.heads = HALATION_HEADS_GROUPED;
+                CHECK(!same_bits(run(problem, kernel)["o"], run(grouped, kernel)["o"]));
+            });
+        });
+    }
+}
+
+TEST_CASE("no tokens, no sequences") {
+    each_problem(sizes(2, 0, 2, 4, 21, 37), [](Problem &problem) {
+        each_kernel(problem, [&](const Kernel &kernel) {
+            for (const bool in_place : {false, true}) {
+                How how;
+                how.in_place = in_place;
+                const Results results = run(problem, kernel, how);
+                for (const auto &[initial, final] : states) {
+                    if (results.tensors.count(final)) CHECK(same_bits(results[final], problem.inputs.at(initial)));
+                }
+            }
+        });
+    });
+    each_problem(sizes(0, 7, 2, 4, 21, 37),
+                 [](Problem &problem) { each_kernel(problem, [&](const Kernel &kernel) { run(problem, kernel); }); });
+}

@@ -1,0 +1,181 @@
+// What may not change results: the form, where a sequence is split, threads, batches, places, what is in scratch memory.
+#include "kernel_run.h"
+
+#include <catch2/catch.hpp>
+
+using namespace kernels;
+
+namespace {
+
+// Calls body(problem) for every recurrence and type. Sizes are no multiples of anything.
+void each_problem(int64_t B, int64_t T, const std::function<void(const Problem &)> &body, int64_t H = 2, int64_t HV = 4,
+                  int64_t K = 21, int64_t V = 37) {
+    for (const Recurrence &recurrence : all_recurrences())
+        for (const auto &[type, gate_type] : all_types()) {
+            Problem problem;
+            problem.recurrence = recurrence;
+            problem.type = type;
+            problem.gate_type = gate_type;
+            problem.B = B, problem.T = T, problem.H = H, problem.HV = HV, problem.K = K, problem.V = V;
+            problem.before = 5;
+            fill(problem);
+            body(problem);
+        }
+}
+
+void each_problem_with_state(int64_t B, int64_t T, const std::function<void(const Problem &)> &body) {
+    each_problem(B, T, [&](const Problem &problem) {
+        if (problem.recurrence.row->state_dims) body(problem);
+    });
+}
+
+}  // namespace
+
+TEST_CASE("forms agree with each other") {
+    each_problem(1, 83, [](const Problem &problem) {
+        const auto bounds = expected(problem);
+        std::vector<Results> all;
+        each_kernel(problem, [&](const Kernel &kernel) {
+            all.push_back(run(problem, kernel));
+            check_agree(all.back(), all.front(), bounds);
+        });
+    });
+}
+
+TEST_CASE("a prefill is as many decode steps") {
+    const int64_t T = 26;
+    each_problem_with_state(2, T, [&](const Problem &problem) {
+        std::map<std::string, Expected> bounds;
+        std::map<std::string, Results> decoded;  // by ISA
+        each_kernel(problem, [&](const Kernel &kernel) {
+            if (kernel.form == HALATION_FORM_RECURRENT) {
+                How in_place;
+                in_place.in_place = true;
+                Problem step = cut(problem, 0, 1);
+                Results all = run(step, kernel, in_place);
+                for (int64_t t = 1; t < T; t++) {
+                    step = cut(problem, t, t + 1);
+                    start_from(step, all);
+                    all = joined(all, run(step, kernel, in_place));
+                }
+                check_same_bits(run(problem, kernel), all);
+                decoded[kernel.isa] = all;
+                return;
+            }
+            if (bounds.empty()) bounds = expected(problem);
+            if (decoded.count(kernel.isa)) check_agree(run(problem, kernel), decoded.at(kernel.isa), bounds);
+        });
+    });
+}
+
+TEST_CASE("a sequence may be split anywhere") {
+    const int64_t T = 135;
+    each_problem_with_state(2, T, [&](const Problem &problem) {
+        std::map<std::string, Expected> bounds = expected(problem);
+        each_kernel(problem, [&](const Kernel &kernel) {
+            const Results whole = run(problem, kernel);
+            const int64_t chunk = whole.choice.chunk;
+            for (const int64_t at : {int64_t(0), int64_t(1), int64_t(7), 2 * chunk, int64_t(64), int64_t(131), T}) {
+                INFO("split at " << at);
+                const Results first = run(cut(problem, 0, at), kernel);
+                Problem rest = cut(problem, at, T);
+                start_from(rest, first);
+                const Results both = joined(first, run(rest, kernel));
+                const bool whole_chunks = chunk > 0 ? at % chunk == 0 : at == 0;
+                if (whole_chunks || at == T)
+                    check_same_bits(both, whole);
+                else
+                    check_agree(both, whole, bounds);
+            }
+        });
+    });
+}
+
+TEST_CASE("the state may be updated in place") {
+    each_problem_with_state(2, 23, [](const Problem &problem) {
+        for (const int64_t T : {int64_t(1), problem.T}) {
+            const Problem shorter = cut(problem, 0, T);
+            each_kernel(shorter, [&](const Kernel &kernel) {
+                How in_place;
+                in_place.in_place = true;
+                check_same_bits(run(shorter, kernel, in_place), run(shorter, kernel));
+            });
+        }
+    });
+}
+
+TEST_CASE("no state is a state of zeros") {
+    each_problem_with_state(2, 11, [](const Problem &problem) {
+        Problem none = problem, zero = problem;
+        none.initial_state = false;
+        fill(none);
+        for (auto &[name, tensor] : zero.inputs)
+            if (name.rfind("initial_", 0) == 0) std::fill(tensor.data.begin(), tensor.data.end(), uint8_t(0));
+        each_kernel(problem, [&](const Kernel &kernel) { check_same_bits(run(none, kernel), run(zero, kernel)); });
+    });
+}
+
+TEST_CASE("any number of threads gives the same bits") {
+    const auto compare = [](const Problem &problem) {
+        each_kernel(problem, [&](const Kernel &kernel) {
+            const Results one = run(problem, kernel);
+            for (const int threads : {2, 3, 7}) {
+                How how;
+                how.threads = threads;
+                check_same_bits(run(problem, kernel, how), one);
+            }
+        });
+    };
+    each_problem(3, 65, compare, 2, 6, 48, 100);  // shared out by sequence and head
+    each_problem(1, 65, compare, 1, 1, 64, 200);  // and by value channel
+}
+
+TEST_CASE("a sequence is the same alone and in a batch") {
+    each_problem(3, 18, [](const Problem &problem) {
+        each_kernel(problem, [&](const Kernel &kernel) {
+            const Results all = run(problem, kernel);
+            for (int64_t b = 0; b < 3; b++) {
+                const Results one = run(alone(problem, b), kernel);
+                for (const auto &[name, tensor] : one.tensors) {
+                    INFO("sequence " << b << ": " << name);
+                    CHECK(same_bits(tensor, row_of(all[name], b)));
+                }
+            }
+        });
+    });
+}
+
+TEST_CASE("strides, places and what lies around the tensors change nothing") {
+    // Key channels that fill no vector: what follows them is NaN, or a page that may not be read.
+    for (const int64_t K : {60, 100, 48, 1})
+        each_problem(
+            2, 9,
+            [](const Problem &problem) {
+                each_kernel(problem, [&](const Kernel &kernel) {
+                    const Results compact = run(problem, kernel);
+                    for (const Meets meets : {Meets::end, Meets::start})
+                        for (const bool padded : {false, true}) {
+                            How how;
+                            how.meets = meets;
+                            how.padded = padded;
+                            check_same_bits(run(problem, kernel, how), compact);
+                        }
+                });
+            },
+            2, 4, K, 37);
+}
+
+TEST_CASE("scratch memory may hold anything, and final states need not be wanted") {
+    each_problem(2, 70, [](const Problem &problem) {
+        each_kernel(problem, [&](const Kernel &kernel) {
+            const Results usual = run(problem, kernel);
+            How how;
+            how.nan_workspace = true;
+            check_same_bits(run(problem, kernel, how), usual);
+            how.final_state = false;
+            check_same_bits(run(problem, kernel, how), usual);
+            how.nan_workspace = false;
+            check_same_bits(run(problem, kernel, how), usual);
+        });
+    });
+}
