@@ -27,9 +27,8 @@ public:
     }
 
     void all() {
-        fmt::print(
-            "Errors are ||x - ref|| / ||ref|| over a whole tensor, then what is allowed; ref is the plain loop in "
-            "double,\nor the file's own tensor where it says expect.\n");
+        fmt::print("Errors are ||x - ref|| / ||ref|| over a whole tensor, then what is allowed; ref is the plain loop in "
+                   "double,\nor the file's own tensor where it says expect.\n");
         for (const std::string &file : options_.files) {
             try {
                 check_file(file);
@@ -37,13 +36,12 @@ public:
                 complain(error.what());
             } catch (const safetensors::Error &error) {
                 complain(error.what());
-            } catch (const std::invalid_argument &error) { // the oracle's
+            } catch (const std::invalid_argument &error) {  // the oracle's
                 complain(fmt::format("{}: {}", file, error.what()));
             }
         }
         fmt::print("{} right, {} wrong, {} refused, {} skipped", right_, wrong_, refused_, skipped_);
-        if (bad_files_)
-            fmt::print(", {} not checked", bad_files_ == 1 ? "1 file" : fmt::format("{} files", bad_files_));
+        if (bad_files_) fmt::print(", {} not checked", bad_files_ == 1 ? "1 file" : fmt::format("{} files", bad_files_));
         fmt::print("\n");
         if (wrong_ || bad_files_) throw Failed();
     }
@@ -68,8 +66,7 @@ private:
             }
             for (const std::string &isa : isas(file)) reason = check_kernel(file, form, isa, references);
         }
-        if (right_ + wrong_ == checked && skipped_ > skipped)
-            complain(fmt::format("{}: nothing was checked: {}", path, reason));
+        if (right_ + wrong_ == checked && skipped_ > skipped) complain(fmt::format("{}: nothing was checked: {}", path, reason));
     }
 
     std::vector<halation_form> forms() const {
@@ -113,9 +110,8 @@ private:
             for (const Reference &reference : references) {
                 const double error = error_of(results.tensors.at(reference.output), reference);
                 const bool close = error <= reference.bound && std::isfinite(reference.bound);
-                found += fmt::format("{}{}{} {:.1e}/{:.1e}{}", found.empty() ? "" : "  ",
-                                     reference.expected ? "expect." : "", reference.output, error, reference.bound,
-                                     close ? "" : "!");
+                found += fmt::format("{}{}{} {:.1e}/{:.1e}{}", found.empty() ? "" : "  ", reference.expected ? "expect." : "",
+                                     reference.output, error, reference.bound, close ? "" : "!");
                 if (!std::isfinite(reference.bound)) found += " (the plain loop in float leaves the range of float)";
                 good = good && close;
             }
@@ -137,8 +133,8 @@ private:
 
     void line(const char *verdict, const ProblemFile &file, halation_form form, const std::string &isa,
               const std::string &text) const {
-        fmt::print("{:<7}  {:<{}}  {:<9}  {:<6}  {:<4}  {}\n", verdict, file.path, width_, name_of(form),
-                   isa.empty() ? "-" : isa, safetensors::name(file.type), text);
+        fmt::print("{:<7}  {:<{}}  {:<9}  {:<6}  {:<4}  {}\n", verdict, file.path, width_, name_of(form), isa.empty() ? "-" : isa,
+                   safetensors::name(file.type), text);
     }
 
     const CheckOptions &options_;
@@ -147,14 +143,12 @@ private:
     int right_ = 0, wrong_ = 0, refused_ = 0, skipped_ = 0, bad_files_ = 0;
 };
 
-} // namespace
+}  // namespace
 
 void add_check(CLI::App &app) {
     auto options = std::make_shared<CheckOptions>();
     CLI::App *command = app.add_subcommand("check", "hold every form of a recurrence against the plain loop in double");
-    command
-        ->add_option("IN", options->files,
-                     "safetensors files as 'halation run' takes them, with\nmetadata 'recurrence'")
+    command->add_option("IN", options->files, "safetensors files as 'halation run' takes them, with\nmetadata 'recurrence'")
         ->required()
         ->option_text("...");
     add_kernel_options(*command, options->kernel);
@@ -191,4 +185,4 @@ void add_check(CLI::App &app) {
     command->callback([options] { Check(*options).all(); });
 }
 
-} // namespace halation::cli
+}  // namespace halation::cli

@@ -23,5 +23,5 @@ void add_run(CLI::App &app);
 void add_check(CLI::App &app);
 void add_demo(CLI::App &app);
 
-} // namespace halation::cli
+}  // namespace halation::cli
 #endif

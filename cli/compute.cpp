@@ -18,7 +18,7 @@ Tensor view(const safetensors::Tensor &tensor) {
     return Tensor(const_cast<void *>(data), type_of(tensor.type), tensor.shape);
 }
 
-} // namespace
+}  // namespace
 
 Problem problem_of(const ProblemFile &file, const KernelOptions &options) {
     const auto extent = [&](char letter) {
@@ -26,8 +26,7 @@ Problem problem_of(const ProblemFile &file, const KernelOptions &options) {
         return found == file.extents.end() ? 1 : found->second;
     };
     const int64_t value_heads = extent('G');
-    Problem problem(file.row->name, file.extents.count('H') ? extent('H') : value_heads, value_heads, extent('K'),
-                    extent('V'));
+    Problem problem(file.row->name, file.extents.count('H') ? extent('H') : value_heads, value_heads, extent('K'), extent('V'));
     problem.backend = options.backend.c_str();
     problem.isa = options.isa.empty() ? nullptr : options.isa.c_str();
     problem.feature_map = file.feature_map.empty() ? nullptr : file.feature_map.c_str();
@@ -66,4 +65,4 @@ Results compute(const Context &context, const ProblemFile &file, const KernelOpt
     return results;
 }
 
-} // namespace halation::cli
+}  // namespace halation::cli

@@ -10,12 +10,12 @@ namespace halation::cli {
 Problem problem_of(const ProblemFile &file, const KernelOptions &options);
 
 struct Results {
-    std::map<std::string, safetensors::Tensor> tensors; // o, final_state, final_normalizer
+    std::map<std::string, safetensors::Tensor> tensors;  // o, final_state, final_normalizer
     halation_choice choice{};
 };
 
 // Throws halation::Error where the runtime refuses.
 Results compute(const Context &context, const ProblemFile &file, const KernelOptions &options);
 
-} // namespace halation::cli
+}  // namespace halation::cli
 #endif

@@ -42,8 +42,8 @@ void print_row(const halation_row &row) {
     for (int i = 0; i < row.input_count; i++) {
         const halation_row_tensor &input = row.inputs[i];
         std::string &list = input.role == HALATION_ROLE_GATE ? gates : inputs;
-        list += fmt::format("{}{} {}{}", list.empty() ? "" : ", ", input.name, dims_text(row, input.dims),
-                            default_text(input.otherwise));
+        list +=
+            fmt::format("{}{} {}{}", list.empty() ? "" : ", ", input.name, dims_text(row, input), default_text(input.otherwise));
     }
     fmt::print("    inputs   {}\n", inputs);
     if (!gates.empty()) fmt::print("    gates    {}\n", gates);
@@ -52,8 +52,7 @@ void print_row(const halation_row &row) {
     if (row.state_dims) fmt::print("    state    {}", dims_text(row, row.state_dims));
     if (row.normalizer_dims) fmt::print(", normalizer {}", dims_text(row, row.normalizer_dims));
     if (row.state_dims) fmt::print("\n");
-    if (row.default_feature_map)
-        fmt::print("    feature map {} unless the file says another\n", row.default_feature_map);
+    if (row.default_feature_map) fmt::print("    feature map {} unless the file says another\n", row.default_feature_map);
 }
 
 // Kernels that differ only in ISA and types, on one line.
@@ -67,7 +66,7 @@ void print_kernels(const halation_kernel_table &table, const halation_row &row) 
         struct Group {
             std::string types, isas;
         };
-        std::map<std::string, Group> by_isa; // what one ISA has
+        std::map<std::string, Group> by_isa;  // what one ISA has
         for (int i = 0; i < table.kernel_count; i++) {
             const halation_kernel &kernel = table.kernels[i];
             if (std::strcmp(kernel.recurrence, row.name) || kernel.form != form) continue;
@@ -100,12 +99,11 @@ void print_machine(const Context &context, const halation_kernel_table &table) {
         const halation_kernel &kernel = table.kernels[i];
         if (std::find(seen.begin(), seen.end(), kernel.isa) != seen.end()) continue;
         seen.push_back(kernel.isa);
-        bool key_channels = false; // a row without them has key_dim 1
+        bool key_channels = false;  // a row without them has key_dim 1
         for (int r = 0; r < table.row_count; r++) {
             const halation_row &row = table.rows[r];
             if (std::strcmp(row.name, kernel.recurrence)) continue;
-            for (int t = 0; t < row.input_count; t++)
-                key_channels = key_channels || std::strchr(row.inputs[t].dims, 'K');
+            for (int t = 0; t < row.input_count; t++) key_channels = key_channels || std::strchr(row.inputs[t].dims, 'K');
         }
         Problem problem(kernel.recurrence, 1, 1, key_channels ? 64 : 1, 64);
         problem.backend = kernel.backend;
@@ -133,7 +131,7 @@ void list() {
     print_machine(context, table);
 }
 
-} // namespace
+}  // namespace
 
 void add_list(CLI::App &app) {
     CLI::App *command = app.add_subcommand("list", "show the recurrences and kernels of this build");
@@ -148,4 +146,4 @@ void add_list(CLI::App &app) {
     command->callback([] { list(); });
 }
 
-} // namespace halation::cli
+}  // namespace halation::cli

@@ -5,8 +5,7 @@ namespace {
 
 const char *const form_names[] = {"auto", "recurrent", "chunkwise", "parallel"};
 
-void add_words(CLI::App &command, const char *name, std::string &value, const std::vector<std::string> &words,
-               const char *help) {
+void add_words(CLI::App &command, const char *name, std::string &value, const std::vector<std::string> &words, const char *help) {
     std::string list;
     for (const std::string &word : words) list += (list.empty() ? "" : "|") + word;
     // CLI::IsMember would do, but for a message that lists types and words side by side.
@@ -18,7 +17,7 @@ void add_words(CLI::App &command, const char *name, std::string &value, const st
     command.add_option(name, value, help)->check(CLI::Validator(check, ""))->option_text(list);
 }
 
-} // namespace
+}  // namespace
 
 void add_kernel_options(CLI::App &command, KernelOptions &options) {
     add_words(command, "--form", options.form, {"auto", "recurrent", "chunkwise", "parallel"},
@@ -45,4 +44,4 @@ halation_form form_named(const std::string &name) {
     return HALATION_FORM_AUTO;
 }
 
-} // namespace halation::cli
+}  // namespace halation::cli

@@ -17,8 +17,7 @@ using safetensors::Type;
 // Builds a ProblemFile; every message begins with the file's path.
 class Reader {
 public:
-    Reader(const std::string &path, const std::string &recurrence, const std::string &heads)
-        : file_(safetensors::read(path)) {
+    Reader(const std::string &path, const std::string &recurrence, const std::string &heads) : file_(safetensors::read(path)) {
         problem_.path = path;
         read_metadata(recurrence, heads);
         sort_tensors();
@@ -46,7 +45,7 @@ private:
             refuse("metadata says recurrence {}, but {} was asked for", in_quotes(*named), in_quotes(recurrence));
         try {
             problem_.row = &row_named(recurrence.empty() ? *named : recurrence);
-        } catch (const Error &error) { // a name from the command line is no fault of the file
+        } catch (const Error &error) {  // a name from the command line is no fault of the file
             if (recurrence.empty()) refuse("metadata: {}", error.what());
             throw;
         }
@@ -118,22 +117,20 @@ private:
         }
         for (int i = 0; i < row.input_count; i++)
             if (row.inputs[i].otherwise == HALATION_DEFAULT_REQUIRED && !problem_.inputs.count(row.inputs[i].name))
-                refuse("tensor '{}' {} is missing, which {} needs", row.inputs[i].name,
-                       dims_text(row, row.inputs[i].dims), row.name);
+                refuse("tensor '{}' {} is missing, which {} needs", row.inputs[i].name, dims_text(row, row.inputs[i]), row.name);
     }
 
     static bool is_float(Type type) { return type == Type::f32 || type == Type::f16 || type == Type::bf16; }
 
     void check_types() {
         const halation_row &row = *problem_.row;
-        const char *data = nullptr, *gate = nullptr; // the first of each role
+        const char *data = nullptr, *gate = nullptr;  // the first of each role
         for (int i = 0; i < row.input_count; i++) {
             const char *name = row.inputs[i].name;
             const auto found = problem_.inputs.find(name);
             if (found == problem_.inputs.end() || row.inputs[i].role != HALATION_ROLE_DATA) continue;
             const Type type = found->second.type;
-            if (!is_float(type))
-                refuse("tensor '{}' is {}, but must be F32, F16 or BF16", name, safetensors::name(type));
+            if (!is_float(type)) refuse("tensor '{}' is {}, but must be F32, F16 or BF16", name, safetensors::name(type));
             if (data && type != problem_.type)
                 refuse("tensor '{}' is {}, but must be {} as '{}' is", name, safetensors::name(type),
                        safetensors::name(problem_.type), data);
@@ -152,9 +149,8 @@ private:
             }
             if (type != Type::f32 && type != problem_.type)
                 refuse("tensor '{}' is {}, but must be F32{}", name, name_of_type,
-                       problem_.type == Type::f32
-                           ? ""
-                           : fmt::format(" or {} as '{}' is", safetensors::name(problem_.type), data));
+                       problem_.type == Type::f32 ? ""
+                                                  : fmt::format(" or {} as '{}' is", safetensors::name(problem_.type), data));
             if (gate && type != problem_.gate_type)
                 refuse("tensor '{}' is {}, but must be {} as '{}' is: gates share one type", name, name_of_type,
                        safetensors::name(problem_.gate_type), gate);
@@ -179,21 +175,27 @@ private:
             const halation_kernel &kernel = table->kernels[i];
             const int bits = static_cast<int>(8 * safetensors::bytes(problem_.type));
             const int code = problem_.type == Type::bf16 ? kDLBfloat : kDLFloat;
-            if (!std::strcmp(kernel.recurrence, problem_.row->name) && kernel.type.bits == bits &&
-                kernel.type.code == code)
+            if (!std::strcmp(kernel.recurrence, problem_.row->name) && kernel.type.bits == bits && kernel.type.code == code)
                 return kernel.gate_type.bits == 32 ? Type::f32 : problem_.type;
         }
         return Type::f32;
     }
 
-    // What the letters stand for here, for messages: "H = 3, K = 48".
-    void check_shape(const std::string &name, const Tensor &tensor, const char *dims) {
+    void check_input(const halation_row_tensor &input, const Tensor &tensor) {
+        const std::string dims = input.dims;
+        const bool short_one = input.last_axis_optional && tensor.shape.size() + 1 == dims.size();
+        if (!short_one && tensor.shape.size() != dims.size())
+            refuse("tensor '{}' has shape {}, but must be {}", input.name, shape_text(tensor.shape),
+                   dims_text(*problem_.row, input));
+        check_shape(input.name, tensor, short_one ? dims.substr(0, dims.size() - 1) : dims);
+    }
+
+    // Holds a shape against the extents of the letters so far, and learns those that are new.
+    void check_shape(const std::string &name, const Tensor &tensor, const std::string &dims) {
         const halation_row &row = *problem_.row;
-        const size_t rank = std::strlen(dims);
-        if (tensor.shape.size() != rank)
-            refuse("tensor '{}' has shape {}, but must have the {} dimensions {}", name, shape_text(tensor.shape), rank,
-                   dims_text(row, dims));
-        for (size_t i = 0; i < rank; i++) {
+        if (tensor.shape.size() != dims.size())
+            refuse("tensor '{}' has shape {}, but must be {}", name, shape_text(tensor.shape), dims_text(row, dims));
+        for (size_t i = 0; i < dims.size(); i++) {
             const int64_t extent = tensor.shape[i];
             const auto [known, is_new] = problem_.extents.emplace(dims[i], extent);
             if (is_new) extent_from_[dims[i]] = name;
@@ -215,12 +217,12 @@ private:
         const halation_row &row = *problem_.row;
         for (int i = 0; i < row.input_count; i++) {
             const auto found = problem_.inputs.find(row.inputs[i].name);
-            if (found != problem_.inputs.end()) check_shape(found->first, found->second, row.inputs[i].dims);
+            if (found != problem_.inputs.end()) check_input(row.inputs[i], found->second);
         }
         const auto H = problem_.extents.find('H'), G = problem_.extents.find('G');
         if (H != problem_.extents.end() && G != problem_.extents.end() && G->second % H->second != 0)
-            refuse("tensor '{}' has HV = {} heads, but must have a multiple of the H = {} of '{}'", extent_from_['G'],
-                   G->second, H->second, extent_from_['H']);
+            refuse("tensor '{}' has HV = {} heads, but must have a multiple of the H = {} of '{}'", extent_from_['G'], G->second,
+                   H->second, extent_from_['H']);
     }
 
     void read_offsets() {
@@ -231,8 +233,7 @@ private:
         if (tensor.type != Type::i32 && tensor.type != Type::i64)
             refuse("tensor 'offsets' is {}, but must be I32 or I64", safetensors::name(tensor.type));
         if (tensor.shape.size() != 1 || tensor.shape[0] < 1)
-            refuse("tensor 'offsets' has shape {}, but must be [N+1], N being the number of sequences",
-                   shape_text(tensor.shape));
+            refuse("tensor 'offsets' has shape {}, but must be [N+1], N being the number of sequences", shape_text(tensor.shape));
         if (problem_.extents['B'] != 1)
             refuse("tensor '{}' has B = {}, but must have B = 1 because there are 'offsets'", extent_from_['B'],
                    problem_.extents['B']);
@@ -248,8 +249,8 @@ private:
             }
             if (i == 0 && offset != 0) refuse("tensor 'offsets' begins with {}, but must begin with 0", offset);
             if (i > 0 && offset < problem_.offsets.back())
-                refuse("tensor 'offsets' falls from {} to {} at element {}, but must never fall",
-                       problem_.offsets.back(), offset, i);
+                refuse("tensor 'offsets' falls from {} to {} at element {}, but must never fall", problem_.offsets.back(), offset,
+                       i);
             problem_.offsets.push_back(offset);
         }
         if (problem_.offsets.back() != T)
@@ -265,9 +266,7 @@ private:
             if (found != problem_.inputs.end()) check_shape(name, found->second, state_dims(name));
         }
         for (const auto &[name, tensor] : problem_.expected) {
-            const char *dims = name == "o"             ? row.output_dims
-                               : name == "final_state" ? row.state_dims
-                                                       : row.normalizer_dims;
+            const char *dims = name == "o" ? row.output_dims : name == "final_state" ? row.state_dims : row.normalizer_dims;
             check_shape("expect." + name, tensor, dims);
         }
     }
@@ -275,10 +274,10 @@ private:
     safetensors::File file_;
     ProblemFile problem_;
     const Tensor *offsets_ = nullptr;
-    std::map<char, std::string> extent_from_; // the tensor that an extent was first seen in
+    std::map<char, std::string> extent_from_;  // the tensor that an extent was first seen in
 };
 
-} // namespace
+}  // namespace
 
 std::vector<int64_t> ProblemFile::shape(const char *dims) const {
     std::vector<int64_t> shape;
@@ -300,4 +299,4 @@ ProblemFile read_problem(const std::string &path, const std::string &recurrence,
     return Reader(path, recurrence, heads).take();
 }
 
-} // namespace halation::cli
+}  // namespace halation::cli

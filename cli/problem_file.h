@@ -16,13 +16,13 @@ namespace halation::cli {
 struct ProblemFile {
     std::string path;
     const halation_row *row = nullptr;
-    std::map<std::string, safetensors::Tensor> inputs;   // of the row, and initial states
-    std::map<std::string, safetensors::Tensor> expected; // "o", "final_state", "final_normalizer", where given
-    std::vector<int64_t> offsets;                        // empty: not packed
-    std::map<char, int64_t> extents;                     // by letter of the row's dims; N: sequences
+    std::map<std::string, safetensors::Tensor> inputs;    // of the row, and initial states
+    std::map<std::string, safetensors::Tensor> expected;  // "o", "final_state", "final_normalizer", where given
+    std::vector<int64_t> offsets;                         // empty: not packed
+    std::map<char, int64_t> extents;                      // by letter of the row's dims; N: sequences
     safetensors::Type type{}, gate_type{};
-    double scale;            // NaN: the default
-    std::string feature_map; // empty: the default
+    double scale;             // NaN: the default
+    std::string feature_map;  // empty: the default
     halation_head_mapping heads = HALATION_HEADS_GROUPED;
     bool causal = true;
 
@@ -36,5 +36,5 @@ const halation_row &row_named(const std::string &recurrence);
 // file, the tensor, what it is and what it may be.
 ProblemFile read_problem(const std::string &path, const std::string &recurrence, const std::string &heads);
 
-} // namespace halation::cli
+}  // namespace halation::cli
 #endif

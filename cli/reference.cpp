@@ -33,13 +33,13 @@ Array within_range(Array array, Type type) {
 double rounding(Type type, const Array &array) {
     if (type == Type::bf16) return 0x1p-8;
     if (type != Type::f16) return 0;
-    double norm = 0; // below 2^-14 the error of F16 is absolute
+    double norm = 0;  // below 2^-14 the error of F16 is absolute
     for (double value : array.values)
         if (std::isfinite(value)) norm += value * value;
     return 0x1p-11 + (norm > 0 ? 0x1p-25 * std::sqrt(static_cast<double>(array.values.size()) / norm) : 0);
 }
 
-} // namespace
+}  // namespace
 
 std::vector<Reference> references(const ProblemFile &file, double tolerance) {
     const oracle::Inputs inputs = oracle_inputs(file);
@@ -67,4 +67,4 @@ double error_of(const safetensors::Tensor &result, const Reference &reference) {
     return oracle::error({result.shape, safetensors::values(result)}, reference.value);
 }
 
-} // namespace halation::cli
+}  // namespace halation::cli

@@ -12,10 +12,10 @@ namespace halation::cli {
 
 // One tensor that results are held against.
 struct Reference {
-    std::string output; // "o", "final_state" or "final_normalizer"
-    bool expected;      // from the file's expect.*, not from the oracle
+    std::string output;  // "o", "final_state" or "final_normalizer"
+    bool expected;       // from the file's expect.*, not from the oracle
     oracle::Array value;
-    double bound; // largest error allowed
+    double bound;  // largest error allowed
 };
 
 // Runs the oracle on the file's own inputs, and adds what the file expects. The bound of float32 outputs is
@@ -26,5 +26,5 @@ std::vector<Reference> references(const ProblemFile &file, double tolerance);
 
 double error_of(const safetensors::Tensor &result, const Reference &reference);
 
-} // namespace halation::cli
+}  // namespace halation::cli
 #endif

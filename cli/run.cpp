@@ -20,8 +20,7 @@ void check_chunk(const Context &context, const ProblemFile &file, const KernelOp
     const Problem problem = problem_of(file, options);
     auto choice = HALATION_INIT(halation_choice);
     check(halation_can_run(context.get(), &problem, &choice));
-    if (choice.chunk != options.chunk)
-        throw Error(fmt::format("{}: --chunk {}: {}", file.path, options.chunk, choice.reason));
+    if (choice.chunk != options.chunk) throw Error(fmt::format("{}: --chunk {}: {}", file.path, options.chunk, choice.reason));
 }
 
 void run(const RunOptions &options) {
@@ -49,7 +48,7 @@ void run(const RunOptions &options) {
     fmt::print("\n");
 }
 
-} // namespace
+}  // namespace
 
 void add_run(CLI::App &app) {
     auto options = std::make_shared<RunOptions>();
@@ -58,15 +57,11 @@ void add_run(CLI::App &app) {
         ->required()
         ->option_text(" ");
     command->add_option("IN", options->input, "safetensors file with the inputs")->required()->option_text(" ");
-    command->add_option("-o,--output", options->output, "safetensors file to write (required)")
-        ->required()
-        ->option_text("OUT");
+    command->add_option("-o,--output", options->output, "safetensors file to write (required)")->required()->option_text("OUT");
     add_kernel_options(*command, options->kernel);
-    command->get_option("--form")->description(
-        command->get_option("--form")->get_description() +
-        ";\nauto (default): recurrent for a sequence of one token, else chunkwise");
-    command->get_option("--isa")->description(
-        "instruction set of the kernel (default: the best that this\nmachine has)");
+    command->get_option("--form")->description(command->get_option("--form")->get_description() +
+                                               ";\nauto (default): recurrent for a sequence of one token, else chunkwise");
+    command->get_option("--isa")->description("instruction set of the kernel (default: the best that this\nmachine has)");
     command->add_option("--chunk", options->kernel.chunk, "tokens in a chunk (default: the schedule's own)")
         ->check(CLI::Range(1, 1 << 20).description(""))
         ->option_text("N");
@@ -84,4 +79,4 @@ void add_run(CLI::App &app) {
     command->callback([options] { run(*options); });
 }
 
-} // namespace halation::cli
+}  // namespace halation::cli

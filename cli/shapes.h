@@ -15,7 +15,10 @@ namespace halation::cli {
 std::string letter_text(const halation_row &row, char letter);
 
 // "[B,T,HV,K]"
-std::string dims_text(const halation_row &row, const char *dims);
+std::string dims_text(const halation_row &row, const std::string &dims);
+
+// The same of an input, which may do without its last axis: "[B,T,HV] or [B,T,HV,V]"
+std::string dims_text(const halation_row &row, const halation_row_tensor &input);
 
 // "[2, 75, 3, 48]"
 std::string shape_text(const std::vector<int64_t> &shape);
@@ -23,5 +26,5 @@ std::string shape_text(const std::vector<int64_t> &shape);
 // Product of the extents. Throws Error, saying `what` is too large, beyond what memory can be addressed.
 int64_t element_count(const std::vector<int64_t> &shape, const std::string &what);
 
-} // namespace halation::cli
+}  // namespace halation::cli
 #endif

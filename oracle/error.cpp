@@ -30,7 +30,7 @@ double allowed(const Array &in_float, const Array &reference) {
     return std::max(1e-5, 4 * error(in_float, reference));
 }
 
-} // namespace
+}  // namespace
 
 Bounds bound(const Inputs &inputs, const Outputs &reference) {
     const Outputs in_float = run_in_float(inputs);
@@ -42,4 +42,4 @@ Bounds bound(const Inputs &inputs) {
     return bound(inputs, run(inputs));
 }
 
-} // namespace oracle
+}  // namespace oracle

@@ -11,7 +11,7 @@ enum class State { none, matrix, with_normalizer };
 template<typename T> struct HeadLoop {
     const char *name;
     void (*run)(Head<T> &);
-    std::vector<const char *> inputs; // besides q, k, v
+    std::vector<const char *> inputs;  // besides q, k, v
     State state = State::matrix;
 };
 
@@ -54,8 +54,8 @@ int64_t key_head(const Inputs &inputs, int64_t h, int64_t H, int64_t HV) {
 
 // One head's rows of a tensor [B,T,heads(,width)]; with fewer heads than value heads, those of the key head.
 template<typename T>
-Rows<T> rows(const Inputs &inputs, const Values<T> &values, const std::string &name, const Sequence &sequence,
-             int64_t h, int64_t H, int64_t HV) {
+Rows<T> rows(const Inputs &inputs, const Values<T> &values, const std::string &name, const Sequence &sequence, int64_t h,
+             int64_t H, int64_t HV) {
     const Shape &shape = inputs.tensors.at(name).shape;
     const int64_t heads = shape[2], width = shape.size() == 4 ? shape[3] : 1;
     const int64_t own = heads == HV ? h : key_head(inputs, h, H, HV);
@@ -123,8 +123,7 @@ template<typename T> Outputs run_heads(const Inputs &inputs, const HeadLoop<T> &
             head.V = V;
             head.feature_map = inputs.feature_map;
             if (head.feature_map.empty()) head.feature_map = stateless ? "identity" : "elu+1";
-            const bool normalized =
-                loop.state == State::with_normalizer || (stateless && head.feature_map != "identity");
+            const bool normalized = loop.state == State::with_normalizer || (stateless && head.feature_map != "identity");
             head.scale = static_cast<T>(scale_of(inputs, normalized ? 1.0 : 1.0 / std::sqrt(double(K))));
             head.q = find("q");
             head.k = find("k");
@@ -171,7 +170,7 @@ template<typename T> Outputs run_softmax(const Inputs &inputs) {
     for (const Sequence &sequence : sequences(inputs, B, tokens)) {
         for (int64_t h = 0; h < HV; h++) {
             const int64_t own = key_head(inputs, h, H, HV);
-            const int64_t first = sequence.batch * cached + sequence.first; // sequence.first is 0 unless S = T
+            const int64_t first = sequence.batch * cached + sequence.first;  // sequence.first is 0 unless S = T
             Head<T> head;
             head.tokens = sequence.last - sequence.first;
             head.K = K;
@@ -257,7 +256,7 @@ template<typename T> Outputs run_in(const Inputs &inputs) {
     refuse("the oracle has no recurrence '" + inputs.recurrence + "'; it has " + known);
 }
 
-} // namespace
+}  // namespace
 
 std::vector<std::string> names() {
     std::vector<std::string> all;
@@ -274,4 +273,4 @@ Outputs run_in_float(const Inputs &inputs) {
     return run_in<float>(inputs);
 }
 
-} // namespace oracle
+}  // namespace oracle

@@ -31,25 +31,25 @@ struct Array {
 };
 
 enum class Heads {
-    grouped, // value head h reads key head h / (HV / H)
-    tiled,   // value head h reads key head h % H
+    grouped,  // value head h reads key head h / (HV / H)
+    tiled,    // value head h reads key head h % H
 };
 
 struct Inputs {
-    std::string recurrence; // "gated_delta", ...: see names()
+    std::string recurrence;  // "gated_delta", ...: see names()
     std::map<std::string, Array> tensors;
-    double scale = std::nan(""); // NaN: 1 for hgrn, ssm and whatever has a normaliser, else K^-0.5
-    std::string feature_map;     // "elu+1", "relu", "softmax", "identity"; empty: elu+1 for linear_normalized,
-                                 // identity for bidirectional
+    double scale = std::nan("");  // NaN: 1 for hgrn, ssm and whatever has a normaliser, else K^-0.5
+    std::string feature_map;      // "elu+1", "relu", "softmax", "identity"; empty: elu+1 for linear_normalized,
+                                  // identity for bidirectional
     Heads heads = Heads::grouped;
-    bool causal = true;           // softmax only
-    std::vector<int64_t> offsets; // packed batch: sequence n is tokens offsets[n] .. offsets[n + 1] of B = 1
+    bool causal = true;            // softmax only
+    std::vector<int64_t> offsets;  // packed batch: sequence n is tokens offsets[n] .. offsets[n + 1] of B = 1
 };
 
 struct Outputs {
     Array o;
-    Array final_state;      // empty for bidirectional and softmax
-    Array final_normalizer; // linear_normalized only
+    Array final_state;       // empty for bidirectional and softmax
+    Array final_normalizer;  // linear_normalized only
 };
 
 // The recurrences known here.
@@ -73,7 +73,7 @@ struct Bounds {
     double o, final_state, final_normalizer;
 };
 Bounds bound(const Inputs &inputs);
-Bounds bound(const Inputs &inputs, const Outputs &reference); // with run(inputs) at hand
+Bounds bound(const Inputs &inputs, const Outputs &reference);  // with run(inputs) at hand
 
-} // namespace oracle
+}  // namespace oracle
 #endif

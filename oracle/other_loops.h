@@ -58,7 +58,7 @@ template<typename T> struct Scan {
     int64_t tokens = 0, N = 0, D = 0;
     T scale = 1;
     Rows<T> x, dt, A, B, C, skip, z;
-    T *state = nullptr; // [N,D], in place
+    T *state = nullptr;  // [N,D], in place
     T *o = nullptr;
 };
 
@@ -82,5 +82,5 @@ template<typename T> void ssm(Scan<T> &scan) {
         }
 }
 
-} // namespace oracle
+}  // namespace oracle
 #endif

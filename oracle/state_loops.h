@@ -17,7 +17,7 @@ namespace oracle {
 template<typename T> struct Rows {
     const T *first = nullptr;
     int64_t stride = 0;
-    int64_t width = 0; // values in a row
+    int64_t width = 0;  // values in a row
     const T *operator()(int64_t token) const { return first + token * stride; }
 };
 
@@ -27,9 +27,9 @@ template<typename T> struct Head {
     T scale = 1;
     Rows<T> q, k, v, g, gv, beta, a, b, bonus, gamma;
     std::string feature_map;
-    T *state = nullptr;      // [K,V], in place
-    T *normalizer = nullptr; // [K], in place
-    T *o = nullptr;          // row of token 0
+    T *state = nullptr;       // [K,V], in place
+    T *normalizer = nullptr;  // [K], in place
+    T *o = nullptr;           // row of token 0
     int64_t o_stride = 0;
 };
 
@@ -51,7 +51,7 @@ template<typename T> std::vector<T> features(const std::string &map, const T *x,
         for (T &value : y) value = value > 0 ? value + 1 : std::exp(value);
     } else if (map == "relu") {
         for (T &value : y) value = std::max(value, T(0));
-    } else if (map == "softmax") { // over the key channels of one token
+    } else if (map == "softmax") {  // over the key channels of one token
         const T largest = *std::max_element(y.begin(), y.end());
         T sum = 0;
         for (T &value : y) sum += value = std::exp(value - largest);
@@ -165,8 +165,7 @@ template<typename T> void rwkv6(Head<T> &head) {
         const std::vector<T> before = product(head, head.q(t));
         T own = 0;
         for (int64_t k = 0; k < head.K; k++) own += head.q(t)[k] * head.bonus(t)[k] * head.k(t)[k];
-        for (int64_t v = 0; v < head.V; v++)
-            head.o[t * head.o_stride + v] = head.scale * (before[v] + own * head.v(t)[v]);
+        for (int64_t v = 0; v < head.V; v++) head.o[t * head.o_stride + v] = head.scale * (before[v] + own * head.v(t)[v]);
         decay_keys(head, head.g(t));
         write(head, head.k(t), head.v(t));
     }
@@ -206,5 +205,5 @@ template<typename T> void rwkv7(Head<T> &head) {
     }
 }
 
-} // namespace oracle
+}  // namespace oracle
 #endif

@@ -29,14 +29,12 @@ const Shape &shape_of(const Inputs &inputs, const std::string &name, size_t rank
     if (found == inputs.tensors.end()) refuse(inputs.recurrence + " needs tensor '" + name + "'");
     const Shape &shape = found->second.shape;
     if (shape.size() != rank)
-        refuse("tensor '" + name + "' has shape " + written(shape) + " where " + std::to_string(rank) +
-               " dimensions are wanted");
+        refuse("tensor '" + name + "' has shape " + written(shape) + " where " + std::to_string(rank) + " dimensions are wanted");
     return shape;
 }
 
 void expect_shape(const std::string &name, const Shape &got, const Shape &wanted) {
-    if (got != wanted)
-        refuse("tensor '" + name + "' has shape " + written(got) + " where " + written(wanted) + " is wanted");
+    if (got != wanted) refuse("tensor '" + name + "' has shape " + written(got) + " where " + written(wanted) + " is wanted");
 }
 
 std::vector<Sequence> sequences(const Inputs &inputs, int64_t B, int64_t T) {
@@ -57,4 +55,4 @@ std::vector<Sequence> sequences(const Inputs &inputs, int64_t B, int64_t T) {
     return all;
 }
 
-} // namespace oracle
+}  // namespace oracle

@@ -10,7 +10,7 @@ namespace oracle {
 using Shape = std::vector<int64_t>;
 
 int64_t elements(const Shape &shape);
-std::string written(const Shape &shape); // "[2, 75, 3, 48]"
+std::string written(const Shape &shape);  // "[2, 75, 3, 48]"
 
 // Throws std::invalid_argument with one line.
 [[noreturn]] void refuse(const std::string &message);
@@ -22,7 +22,7 @@ void expect_shape(const std::string &name, const Shape &got, const Shape &wanted
 
 // Where the sequences of a batch lie.
 struct Sequence {
-    int64_t batch, first, last; // tokens first .. last of row `batch`
+    int64_t batch, first, last;  // tokens first .. last of row `batch`
 };
 std::vector<Sequence> sequences(const Inputs &inputs, int64_t B, int64_t T);
 
@@ -32,8 +32,8 @@ public:
     explicit Values(const Inputs &inputs) {
         for (const auto &[name, array] : inputs.tensors) {
             if (elements(array.shape) != static_cast<int64_t>(array.values.size()))
-                refuse("tensor '" + name + "' has shape " + written(array.shape) + " but " +
-                       std::to_string(array.values.size()) + " values");
+                refuse("tensor '" + name + "' has shape " + written(array.shape) + " but " + std::to_string(array.values.size()) +
+                       " values");
             values_[name].assign(array.values.begin(), array.values.end());
         }
     }
@@ -43,5 +43,5 @@ private:
     std::map<std::string, std::vector<T>> values_;
 };
 
-} // namespace oracle
+}  // namespace oracle
 #endif

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint64_t largest_header = 100000000; // the format's own limit
+constexpr uint64_t largest_header = 100000000;  // the format's own limit
 
 [[noreturn]] void refuse(const std::string &path, const std::string &message) {
     throw Error(path + ": " + message);
@@ -120,8 +120,7 @@ Type parse_type(const std::string &path, const std::string &name, const Json &va
 
 Entry parse_entry(const std::string &path, const std::string &name, const Json &value, uint64_t data_size) {
     for (const char *key : {"dtype", "shape", "data_offsets"})
-        if (!value.is_object() || !value.contains(key))
-            refuse(path, name, std::string("its entry in the header has no ") + key);
+        if (!value.is_object() || !value.contains(key)) refuse(path, name, std::string("its entry in the header has no ") + key);
     if (value.size() != 3) refuse(path, name, "its entry in the header has more than dtype, shape and data_offsets");
 
     Entry entry{name, {}, 0, 0};
@@ -135,8 +134,7 @@ Entry parse_entry(const std::string &path, const std::string &name, const Json &
         if (__builtin_mul_overflow(size, extent.get<uint64_t>(), &size)) refuse(path, name, "shape is too large");
         entry.tensor.shape.push_back(extent.get<int64_t>());
     }
-    if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
-        !offsets[1].is_number_unsigned())
+    if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
         refuse(path, name, "data_offsets is not a pair of whole numbers from 0 up");
     entry.begin = offsets[0].get<uint64_t>();
     entry.end = offsets[1].get<uint64_t>();
@@ -170,7 +168,7 @@ void check_layout(const std::string &path, std::vector<Entry> &entries, uint64_t
     if (end != data_size) refuse(path, std::to_string(data_size - end) + " bytes after the last tensor belong to none");
 }
 
-} // namespace
+}  // namespace
 
 File read(const std::string &path) {
     try {
@@ -212,4 +210,4 @@ File read(const std::string &path) {
     }
 }
 
-} // namespace safetensors
+}  // namespace safetensors

@@ -20,13 +20,13 @@ public:
 
 enum class Type { f32, f16, bf16, i32, i64, u8, boolean };
 
-const char *name(Type type); // as the header spells it: "F32", ...
-int64_t bytes(Type type);    // of one element
+const char *name(Type type);  // as the header spells it: "F32", ...
+int64_t bytes(Type type);     // of one element
 
 struct Tensor {
     Type type = Type::f32;
-    std::vector<int64_t> shape; // empty: a scalar
-    std::vector<uint8_t> data;  // little endian, compact
+    std::vector<int64_t> shape;  // empty: a scalar
+    std::vector<uint8_t> data;   // little endian, compact
 };
 
 struct File {
@@ -51,5 +51,5 @@ Tensor tensor(Type type, std::vector<int64_t> shape, const std::vector<double> &
 // A name as it is shown in a message: in quotes, on one line, whatever is in it.
 std::string in_quotes(const std::string &name);
 
-} // namespace safetensors
+}  // namespace safetensors
 #endif

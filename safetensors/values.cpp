@@ -71,8 +71,7 @@ double widen(const Format &format, uint32_t bits) {
     else if (exponent == 0)
         value = std::ldexp(double(fraction), 1 - format.bias() - format.fraction_bits);
     else
-        value = std::ldexp(double(fraction | 1u << format.fraction_bits),
-                           int(exponent) - format.bias() - format.fraction_bits);
+        value = std::ldexp(double(fraction | 1u << format.fraction_bits), int(exponent) - format.bias() - format.fraction_bits);
     return sign ? -value : value;
 }
 
@@ -83,7 +82,7 @@ uint32_t narrow(const Format &format, double value) {
     value = std::fabs(value);
     if (std::isinf(value)) return sign | format.infinity();
     if (value == 0) return sign;
-    const int lowest = 1 - format.bias(); // exponent of the smallest normal number, and of all subnormal ones
+    const int lowest = 1 - format.bias();  // exponent of the smallest normal number, and of all subnormal ones
     const int exponent = std::max(std::ilogb(value), lowest);
     // In units of the last place; carries into the exponent, up to infinity, by itself.
     const double units = std::nearbyint(std::ldexp(value, format.fraction_bits - exponent));
@@ -92,7 +91,7 @@ uint32_t narrow(const Format &format, double value) {
     return sign | bits;
 }
 
-} // namespace
+}  // namespace
 
 std::vector<double> values(const Tensor &tensor) {
     const int64_t size = bytes(tensor.type);
@@ -128,18 +127,14 @@ std::vector<double> values(const Tensor &tensor) {
 }
 
 Tensor tensor(Type type, std::vector<int64_t> shape, const std::vector<double> &values) {
-    const Format *format = type == Type::f32    ? &single
-                           : type == Type::f16  ? &half
-                           : type == Type::bf16 ? &brain
-                                                : nullptr;
+    const Format *format = type == Type::f32 ? &single : type == Type::f16 ? &half : type == Type::bf16 ? &brain : nullptr;
     if (!format) throw Error(std::string("values cannot be rounded to ") + name(type));
     Tensor result{type, std::move(shape), {}};
     const size_t size = static_cast<size_t>(bytes(type));
     result.data.resize(values.size() * size);
     for (size_t i = 0; i < values.size(); i++) {
         const uint32_t bits = narrow(*format, values[i]);
-        for (size_t byte = 0; byte < size; byte++)
-            result.data[i * size + byte] = static_cast<uint8_t>(bits >> (8 * byte));
+        for (size_t byte = 0; byte < size; byte++) result.data[i * size + byte] = static_cast<uint8_t>(bits >> (8 * byte));
     }
     return result;
 }
@@ -156,4 +151,4 @@ std::string in_quotes(const std::string &name) {
     return text + (name.size() > 200 ? "...'" : "'");
 }
 
-} // namespace safetensors
+}  // namespace safetensors

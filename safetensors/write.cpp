@@ -23,12 +23,12 @@ public:
         struct stat status;
         const bool exists = stat(path.c_str(), &status) == 0;
         if (exists && S_ISDIR(status.st_mode)) refuse(path_, "cannot be written", EISDIR);
-        if (exists && !S_ISREG(status.st_mode)) { // renaming would replace the device itself
+        if (exists && !S_ISREG(status.st_mode)) {  // renaming would replace the device itself
             descriptor_ = open(path.c_str(), O_WRONLY | O_CLOEXEC);
             if (descriptor_ < 0) refuse(path_, "cannot be written", errno);
             return;
         }
-        if (exists) { // a link stays one: what it points to is replaced
+        if (exists) {  // a link stays one: what it points to is replaced
             if (char *real = realpath(path.c_str(), nullptr)) {
                 target_ = real;
                 std::free(real);
@@ -40,7 +40,7 @@ public:
             temporary_.clear();
             refuse(path_, "cannot be written", errno);
         }
-        const mode_t mask = umask(0); // mkstemp's mode is for secrets; an output has that of any new file
+        const mode_t mask = umask(0);  // mkstemp's mode is for secrets; an output has that of any new file
         umask(mask);
         fchmod(descriptor_, exists ? status.st_mode & 0777 : 0666 & ~mask);
     }
@@ -88,9 +88,8 @@ std::string header_of(const std::string &path, const File &file) {
         if (size != tensor.data.size())
             throw Error(path + ": tensor " + in_quotes(name) + ": " + std::to_string(tensor.data.size()) +
                         " bytes of data where dtype and shape make " + std::to_string(size));
-        header[name] = {{"dtype", safetensors::name(tensor.type)},
-                        {"shape", tensor.shape},
-                        {"data_offsets", {offset, offset + size}}};
+        header[name] = {
+            {"dtype", safetensors::name(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + size}}};
         offset += size;
     }
     std::string text;
@@ -99,11 +98,11 @@ std::string header_of(const std::string &path, const File &file) {
     } catch (const nlohmann::json::exception &) {
         throw Error(path + ": a name or metadata to be written is not valid UTF-8");
     }
-    text.append((8 - text.size() % 8) % 8, ' '); // tensors start aligned
+    text.append((8 - text.size() % 8) % 8, ' ');  // tensors start aligned
     return text;
 }
 
-} // namespace
+}  // namespace
 
 void write(const std::string &path, const File &file) {
     const std::string header = header_of(path, file);
@@ -116,4 +115,4 @@ void write(const std::string &path, const File &file) {
     output.keep();
 }
 
-} // namespace safetensors
+}  // namespace safetensors

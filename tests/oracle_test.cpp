@@ -116,24 +116,24 @@ TEST_CASE("oracle: one token by hand") {
     expect("gated", per_head, 17.5, {4.5, 13});
     expect("gla", per_key, 17, {4.5, 12.5});
     expect("gla_outer", per_key, 16.25, {4.125, 12.125});
-    expect("rwkv6", per_key, 23, {4.5, 12.5});         // (1 + 2) + (2 * 1 + 1 * 3) * 4
-    expect("delta", per_head, -3, {-.5, -2.5});        // u = .5 (4 - 7)
-    expect("gated_delta", per_head, 2.5, {.75, 1.75}); // u = .5 (4 - 3.5)
-    expect("kda", per_key, 5, {1.5, 3.5});             // u = .5 (4 - 2)
-    expect("rwkv7", per_key, 20, {7.5, 12.5});         // w = 1 + 2, not decayed
+    expect("rwkv6", per_key, 23, {4.5, 12.5});          // (1 + 2) + (2 * 1 + 1 * 3) * 4
+    expect("delta", per_head, -3, {-.5, -2.5});         // u = .5 (4 - 7)
+    expect("gated_delta", per_head, 2.5, {.75, 1.75});  // u = .5 (4 - 3.5)
+    expect("kda", per_key, 5, {1.5, 3.5});              // u = .5 (4 - 2)
+    expect("rwkv7", per_key, 20, {7.5, 12.5});          // w = 1 + 2, not decayed
 }
 
 TEST_CASE("oracle: normalized by hand") {
     Inputs in;
     in.recurrence = "linear_normalized";
     in.tensors = {{"q", {{1, 1, 1, 2}, {1, 0}}}, {"k", {{1, 1, 1, 2}, {2, -1}}}, {"v", {{1, 1, 1, 1}, {4}}}};
-    in.feature_map = "relu"; // phi(q) = (1, 0), phi(k) = (2, 0)
+    in.feature_map = "relu";  // phi(q) = (1, 0), phi(k) = (2, 0)
     Outputs out = oracle::run(in);
-    CHECK(out.o.values[0] == Approx(4).epsilon(1e-14)); // scale 1: a weighted mean of the values
+    CHECK(out.o.values[0] == Approx(4).epsilon(1e-14));  // scale 1: a weighted mean of the values
     CHECK(out.final_normalizer.values == (std::vector<double>{2, 0}));
-    in.tensors["q"].values = {-1, -1}; // 0 / 0
+    in.tensors["q"].values = {-1, -1};  // 0 / 0
     CHECK(oracle::run(in).o.values[0] == 0);
-    in.feature_map = ""; // elu+1: phi(k) = (3, 1/e)
+    in.feature_map = "";  // elu+1: phi(k) = (3, 1/e)
     CHECK(oracle::run(in).final_normalizer.values[1] == Approx(std::exp(-1)).margin(1e-15));
     in.feature_map = "softmax";
     out = oracle::run(in);
@@ -150,10 +150,9 @@ TEST_CASE("oracle: hgrn and ssm by hand") {
     CHECK(oracle::run(in).o.values == (std::vector<double>{4, 7}));
     CHECK(oracle::run(in).final_state.values == (std::vector<double>{7}));
 
-    in.recurrence = "ssm"; // D = 1, N = 2: S = exp(dt A) S + B dt x = (.5 * 2, .25 * 4) + (1, 2) * 6
-    in.tensors = {
-        {"x", {{1, 1, 1}, {3}}},    {"dt", {{1, 1, 1}, {2}}},    {"A", {{1, 2}, {std::log(.5) / 2, std::log(.25) / 2}}},
-        {"B", {{1, 1, 2}, {1, 2}}}, {"C", {{1, 1, 2}, {1, -1}}}, {"initial_state", {{1, 2, 1}, {2, 4}}}};
+    in.recurrence = "ssm";  // D = 1, N = 2: S = exp(dt A) S + B dt x = (.5 * 2, .25 * 4) + (1, 2) * 6
+    in.tensors = {{"x", {{1, 1, 1}, {3}}},    {"dt", {{1, 1, 1}, {2}}},    {"A", {{1, 2}, {std::log(.5) / 2, std::log(.25) / 2}}},
+                  {"B", {{1, 1, 2}, {1, 2}}}, {"C", {{1, 1, 2}, {1, -1}}}, {"initial_state", {{1, 2, 1}, {2, 4}}}};
     Outputs out = oracle::run(in);
     CHECK(out.final_state.values[0] == Approx(7).margin(1e-12));
     CHECK(out.final_state.values[1] == Approx(13).margin(1e-12));
@@ -168,11 +167,10 @@ TEST_CASE("oracle: softmax reads the cache") {
     Inputs in;
     in.recurrence = "softmax";
     const int64_t T = 3, S = 7, K = 5, V = 4;
-    in.tensors = {{"q", random_array({1, T, 2, K}, 1)},
-                  {"k", random_array({1, S, 1, K}, 2)},
-                  {"v", random_array({1, S, 1, V}, 3)}};
+    in.tensors = {
+        {"q", random_array({1, T, 2, K}, 1)}, {"k", random_array({1, S, 1, K}, 2)}, {"v", random_array({1, S, 1, V}, 3)}};
     const Outputs causal = oracle::run(in);
-    for (int64_t t = 0; t < T; t++) { // query t alone, with the tokens that it sees
+    for (int64_t t = 0; t < T; t++) {  // query t alone, with the tokens that it sees
         Inputs one = in;
         one.causal = false;
         one.tensors["q"] = cut(in.tensors["q"], t, t + 1);
@@ -222,7 +220,7 @@ TEST_CASE("oracle: special cases agree") {
         CHECK(error(oracle::run(low_rank).o, expected.o) < 1e-13);
         CHECK(error(oracle::run(low_rank).final_state, expected.final_state) < 1e-13);
 
-        Inputs per_channel = in; // beta per value channel, all equal
+        Inputs per_channel = in;  // beta per value channel, all equal
         per_channel.tensors["beta"] = {{B, T, H, V}, {}};
         for (double beta : in.tensors["beta"].values)
             per_channel.tensors["beta"].values.insert(per_channel.tensors["beta"].values.end(), V, beta);
@@ -264,8 +262,7 @@ TEST_CASE("oracle: packed sequences are independent") {
         Inputs in = problem(name, 1, 69, 2, 4, 3, 5);
         in.offsets = {0, 0, 5, 5, 69, 69};
         in.tensors["initial_state"] = random_array({5, 4, 3, 5}, 12);
-        if (in.tensors.count("initial_normalizer"))
-            in.tensors["initial_normalizer"] = random_array({5, 4, 3}, 13, 0, 1);
+        if (in.tensors.count("initial_normalizer")) in.tensors["initial_normalizer"] = random_array({5, 4, 3}, 13, 0, 1);
         const Outputs packed = oracle::run(in);
         for (size_t n = 0; n < 5; n++) {
             Inputs alone = cut(in, in.offsets[n], in.offsets[n + 1]);
@@ -319,10 +316,10 @@ TEST_CASE("oracle: extreme gates") {
         std::vector<double> &g = in.tensors["g"].values;
         const size_t width = g.size() / 8;
 
-        std::fill_n(g.begin() + 5 * width, width, -inf); // a full reset at token 5
+        std::fill_n(g.begin() + 5 * width, width, -inf);  // a full reset at token 5
         const Outputs reset = oracle::run(in);
         Inputs rest = cut(in, 5, 8);
-        if (std::string(name) != "rwkv7" && std::string(name) != "rwkv6") { // those still read the state before
+        if (std::string(name) != "rwkv7" && std::string(name) != "rwkv6") {  // those still read the state before
             rest.tensors.erase("initial_state");
             CHECK(oracle::run(rest).o.values == cut(reset.o, 5, 8).values);
         }
@@ -330,7 +327,7 @@ TEST_CASE("oracle: extreme gates") {
 
         in.tensors["initial_state"] = map(in.tensors["initial_state"], [](double) { return 0.; });
         std::fill(g.begin(), g.end(), -.1);
-        std::fill_n(g.begin(), width, 5000.); // decays nothing but zeros
+        std::fill_n(g.begin(), width, 5000.);  // decays nothing but zeros
         for (const Outputs &out : {oracle::run(in), oracle::run_in_float(in)})
             for (double value : out.o.values) CHECK(std::isfinite(value));
     }
@@ -404,4 +401,4 @@ TEST_CASE("bound: is the float loop's own error when that is large") {
     CHECK(oracle::bound(in).final_state < 1e-2);
 }
 
-} // namespace
+}  // namespace

@@ -38,9 +38,7 @@ protected:
         out.close();
         return refusal();
     }
-    std::string refusal(const std::string &header, size_t data = 0) const {
-        return refusal(header, data, header.size());
-    }
+    std::string refusal(const std::string &header, size_t data = 0) const { return refusal(header, data, header.size()); }
     std::string refusal() const {
         try {
             safetensors::read(path());
@@ -55,9 +53,7 @@ protected:
         return "accepted";
     }
 
-    size_t files() const {
-        return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
-    }
+    size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator())); }
 
     fs::path folder;
 };
@@ -98,7 +94,7 @@ TEST_CASE_METHOD(Safetensors, "safetensors: reads what it wrote") {
     CHECK(safetensors::values(back.tensors.at("long")) == (std::vector<double>{4294967297}));
     CHECK(safetensors::values(back.tensors.at("flags")) == (std::vector<double>{0, 1}));
 
-    safetensors::write(path(), File()); // over an existing file, and with nothing in it
+    safetensors::write(path(), File());  // over an existing file, and with nothing in it
     CHECK(safetensors::read(path()).tensors.empty());
 }
 
@@ -116,16 +112,16 @@ TEST_CASE_METHOD(Safetensors, "safetensors: rounds to nearest even") {
     const double inf = std::numeric_limits<double>::infinity();
     CHECK(bits(Type::f16, 1) == 0x3c00);
     CHECK(bits(Type::f16, -2) == 0xc000);
-    CHECK(bits(Type::f16, 1 + 0x1p-11) == 0x3c00);           // half way: to even
-    CHECK(bits(Type::f16, 1 + 3 * 0x1p-11) == 0x3c02);       // half way: to even
-    CHECK(bits(Type::f16, 1 + 0x1p-11 + 0x1p-40) == 0x3c01); // not rounded to float first
-    CHECK(bits(Type::f16, 2 - 0x1p-12) == 0x4000);           // carries into the exponent
+    CHECK(bits(Type::f16, 1 + 0x1p-11) == 0x3c00);            // half way: to even
+    CHECK(bits(Type::f16, 1 + 3 * 0x1p-11) == 0x3c02);        // half way: to even
+    CHECK(bits(Type::f16, 1 + 0x1p-11 + 0x1p-40) == 0x3c01);  // not rounded to float first
+    CHECK(bits(Type::f16, 2 - 0x1p-12) == 0x4000);            // carries into the exponent
     CHECK(bits(Type::f16, 65504) == 0x7bff);
     CHECK(bits(Type::f16, 65519) == 0x7bff);
     CHECK(bits(Type::f16, 65520) == 0x7c00);
     CHECK(bits(Type::f16, inf) == 0x7c00);
     CHECK(bits(Type::f16, 0x1p-14) == 0x0400);
-    CHECK(bits(Type::f16, 0x1p-24) == 0x0001); // the smallest subnormal
+    CHECK(bits(Type::f16, 0x1p-24) == 0x0001);  // the smallest subnormal
     CHECK(bits(Type::f16, 0x1p-25) == 0x0000);
     CHECK(bits(Type::f16, 1.5 * 0x1p-25) == 0x0001);
     CHECK(bits(Type::f16, -0.) == 0x8000);
@@ -133,7 +129,7 @@ TEST_CASE_METHOD(Safetensors, "safetensors: rounds to nearest even") {
     CHECK(bits(Type::bf16, 1 + 0x1p-8) == 0x3f80);
     CHECK(bits(Type::bf16, 1e39) == 0x7f80);
     CHECK(std::isnan(safetensors::values(safetensors::tensor(Type::f16, {1}, {std::nan("")}))[0]));
-    int changed = 0; // every value of both types survives
+    int changed = 0;  // every value of both types survives
     for (uint32_t i = 0; i < 0x10000; i++) {
         for (const Type type : {Type::f16, Type::bf16}) {
             const Tensor one{type, {1}, {static_cast<uint8_t>(i), static_cast<uint8_t>(i >> 8)}};
@@ -195,8 +191,7 @@ TEST_CASE_METHOD(Safetensors, "safetensors: refuses bad entries") {
           "tensor 'q': data_offsets [0, 4] are 4 bytes where dtype and shape make 8");
     CHECK(entry(R"({"dtype": "F32", "shape": [1], "data_offsets": [0, 4]})", 3) ==
           "tensor 'q': data_offsets [0, 4] reach past the end of the file, which holds 3 bytes of data (truncated?)");
-    CHECK(entry(R"({"dtype": "F32", "shape": [1], "data_offsets": [4, 0]})") ==
-          "tensor 'q': data_offsets [4, 0] run backwards");
+    CHECK(entry(R"({"dtype": "F32", "shape": [1], "data_offsets": [4, 0]})") == "tensor 'q': data_offsets [4, 0] run backwards");
     CHECK(entry(R"({"dtype": "F32", "shape": [1], "data_offsets": [-4, 0]})") ==
           "tensor 'q': data_offsets is not a pair of whole numbers from 0 up");
     CHECK(refusal(R"({"a\nb": 3})") == "tensor 'a\\x0ab': its entry in the header has no dtype");
@@ -287,4 +282,4 @@ TEST_CASE_METHOD(Safetensors, "safetensors: writes through links") {
     CHECK(safetensors::read(path("real")).tensors.size() == sample().tensors.size());
 }
 
-} // namespace
+}  // namespace
