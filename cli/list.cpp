@@ -26,7 +26,7 @@ void add_word(std::string &list, const std::string &word) {
 std::string default_text(halation_default otherwise) {
     switch (otherwise) {
     case HALATION_DEFAULT_ZERO:
-        return " (default 0)";
+        return " (optional)";  // what 0 means for it, or absent, is in the formula
     case HALATION_DEFAULT_ONE:
         return " (default 1)";
     case HALATION_DEFAULT_RETENTION:
