@@ -58,14 +58,14 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
         RVar ko("ko"), ku("ku");
         m.state_reads.compute_at(m.output, c).bound(m.r, 0, m.readers).bound(m.i, 0, C);
         m.state_reads.vectorize(m.v, lanes).unroll(m.v).unroll(m.r).unroll(m.i);
-        m.state_reads.update()
-            .split(m.over_keys, ko, ku, machine.key_unroll, TailStrategy::GuardWithIf)
-            .reorder(m.v, m.r, m.i, ku, ko)
-            .vectorize(m.v, lanes)
-            .unroll(m.v)
-            .unroll(m.r)
-            .unroll(m.i)
-            .unroll(ku);
+        Stage sums = m.state_reads.update();
+        sums.split(m.over_keys, ko, ku, machine.key_unroll, TailStrategy::GuardWithIf);
+        if (machine.readers_together) {
+            sums.reorder(m.v, m.r, m.i, ku, ko).unroll(m.r);
+        } else {
+            sums.reorder(m.v, m.i, ku, ko, m.r);
+        }
+        sums.vectorize(m.v, lanes).unroll(m.v).unroll(m.i).unroll(ku);
     }
     if (m.beta.defined()) {
         beta_cpu(m, machine);

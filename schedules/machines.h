@@ -17,6 +17,9 @@ struct CpuMachine {
     // Tiles of the chunkwise schedule: chunk length, vectors of value channels in a tile of the state, unroll of the
     // sum over key channels, tokens handed to a kernel at once.
     int chunk, value_vectors, key_unroll, segment;
+    // Whether the products of all readers with the state share one pass over it: they need readers x chunk x value_vectors
+    // registers.
+    bool readers_together;
     // The same for one token.
     int decode_value_vectors, decode_key_unroll;
     // The parallel schedule: tokens in a block, rows of a block that are kept in registers.
