@@ -109,8 +109,8 @@ Entry run_memory(const Context &context, const Task &task, const Memory &memory,
 void measure_cost(const Context &context, const Task &task, Results &results, Progress &progress) {
     const Entry *linear = results.find("linear"), *softmax = results.find("softmax");
     if (!linear || !softmax) return;
-    constexpr int64_t longest = 16384;
-    for (int64_t length = 16; length <= std::min(longest, task.tokens()); length *= 2) {
+    constexpr int64_t longest = 8192;
+    for (int64_t length = 4; length <= std::min(longest, task.tokens()); length *= 2) {
         progress.step(fmt::format("linear and softmax at {} tokens", length));
         const Timing of_linear = time_at(context, task, *linear->memory, length);
         const Timing of_softmax = time_at(context, task, *softmax->memory, length);
@@ -145,7 +145,7 @@ void demo(const DemoOptions &options) {
     results.byte_counts = score_byte_counts(task, ranges);
     results.context_counts = score_context_counts(task, ranges);
     {
-        Progress progress(2 * static_cast<int>(chosen.size()) + 11);
+        Progress progress(2 * static_cast<int>(chosen.size()) + 12);
         for (const Memory *memory : chosen) {
             results.entries.push_back(run_memory(context, task, *memory, ranges, progress));
         }

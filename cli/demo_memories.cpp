@@ -11,7 +11,7 @@ constexpr double half_life = 4096;                                     // tokens
 constexpr double shortest_half_life = 2048, longest_half_life = 8192;  // of the channels
 constexpr double kept_at_blank_line = 0.75;                            // gated only
 constexpr double beta = 1.0 / 16;                                      // share of the error that a write mends
-constexpr double key_length = 32;                                      // linear_normalized only
+constexpr double key_length = 128;                                     // linear_normalized only
 constexpr double sharpness = 24;                                       // softmax only
 
 using Value = std::function<float(const Task &, int64_t, int, int)>;
@@ -75,7 +75,8 @@ std::vector<Memory> make_memories() {
     all.push_back({"linear_normalized",
                    "the same on positive features of the keys, divided by their sum",
                    {queries_times("q", key_length, ""), keys_times("k", key_length, "")}});
-    all.back().listed_besides = fmt::format("feature map elu + 1 of q and k of length {:.0f}", key_length);
+    all.back().feature_map = "softmax";
+    all.back().listed_besides = fmt::format("feature map softmax, over the channels, of q and k of length {:.0f}", key_length);
     all.push_back({"retention",
                    "adds, and forgets at one constant rate",
                    {{"gamma", fmt::format("gamma = 2^(-1/{:.0f})", half_life), constant(std::exp(log_decay(half_life)))}}});

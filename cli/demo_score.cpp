@@ -9,7 +9,6 @@
 namespace halation::demo {
 namespace {
 
-constexpr int64_t most_scored = 16384;
 constexpr int terms = heads + 1;  // of a logit: the heads, then the prior
 
 using Logits = std::array<float, alphabet>;

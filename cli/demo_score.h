@@ -9,6 +9,8 @@
 
 namespace halation::demo {
 
+constexpr int64_t most_scored = 4096;  // predictions, or up to a block more
+
 // The tokens at which predictions are scored, as ranges of at most `block` tokens that begin at multiples of it: all
 // of them in a short text, every n-th block in a long one, since softmax reads its whole cache for each.
 struct Range {

@@ -14,7 +14,7 @@ namespace halation::demo {
 constexpr int heads = 3;  // head h has the last h + 1 bytes as its context
 constexpr int dim = 64;   // channels of a key and of a value
 constexpr int alphabet = 256;
-constexpr int64_t block = 256;           // tokens that are read in one call
+constexpr int64_t block = 128;           // tokens that are read in one call
 constexpr int64_t shortest_text = 2048;  // bytes below which there is nothing to measure
 
 struct Text {
