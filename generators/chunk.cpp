@@ -70,7 +70,7 @@ private:
         m_.written(v, w, j, c, h) = value;
         m_.written_to_end = Func("written_to_end");
         m_.written_to_end(v, w, j, c, h) =
-            m_.written(v, w, j, c, h) * head_factor(m_.after, j) * value_factor(m_.value_after, v, j);
+            m_.written(v, w, j, c, h) * head_factor(m_.decays.after, j) * value_factor(m_.value_decays.after, v, j);
     }
 
     void outputs() {
@@ -87,10 +87,8 @@ private:
         const int C = m_.chunk;
         m_.state_terms = RDom(0, m_.writers, 0, C, "state_term");
         const RVar w = m_.state_terms.x, j = m_.state_terms.y;
-        Expr decayed = m_.state_before(v, d, c, h) * head_factor(m_.through, C - 1) * value_factor(m_.value_through, v, C - 1);
-        if (m_.key_decay) decayed *= m_.through(d, C - 1, c, h);
         m_.state_sums = Func("state_sums");
-        m_.state_sums(v, d, c, h) = decayed;
+        m_.state_sums(v, d, c, h) = decayed_by_chunk(m_.state_before(v, d, c, h), v, d, c);
         m_.state_sums(v, d, c, h) += m_.writes_to_end(d, w, j, c, h) * m_.written_to_end(v, w, j, c, h);
 
         m_.state_after = Func("state_after");

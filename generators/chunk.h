@@ -37,12 +37,24 @@ struct ChunkInputs {
     int key_unroll;  // the padded key dimension is a multiple of this
 };
 
+// One kind of decay. D_i is the decay at token i, the rest are products over just the tokens in between.
+struct DecayFuncs {
+    Halide::Func log_step, step;          // (i,c,h) log D_i, D_i
+    Halide::Func through, before, after;  // (i,c,h) P_i, E_i, R_i
+    Halide::Func between;                 // (j,i,c,h) L(j,i); not per key channel, see Chunk::carried
+    Halide::Func whole_log, whole;        // (c,h) of all tokens of a chunk: exp of the sum of their logarithms, so that
+                                          // only one rounding a chunk adds up over many
+    Halide::Func whole_complement;        // (c,h) 1 - whole without cancellation, where the decay itself is given
+    // Parallel only: products over whole chunks before and after chunk c.
+    Halide::Func before_log, chunks_before, after_log, chunks_after;  // (c,h)
+};
+
 // Products of one reader with the writers of all earlier chunks and of its own.
 struct ProductsAcross {
-    Halide::Func chunks_between;        // decays of the chunks between e and c: (e,c,h), per key channel (d,e,c,h)
-    Halide::Func value_chunks_between;  // the same per value channel (v,e,c,h)
-    Halide::Func weighted_writes;       // (j,d,w,e,c,h) writer j of chunk e as the start of chunk c sees it
-    Halide::Func sums, products;        // (j,i,w,e,c,h)
+    Halide::Func between_log, chunks_between;  // (e,c,h) decays of the chunks between e and c; (d,e,c,h) per key channel
+    Halide::Func value_between_log, value_chunks_between;  // (v,e,c,h)
+    Halide::Func weighted_writes;                          // (j,d,w,e,c,h) writer j of chunk e as the start of chunk c sees it
+    Halide::Func sums, products;                           // (j,i,w,e,c,h)
     Halide::RDom keys;
 };
 
@@ -59,12 +71,10 @@ struct Chunk {
 
     // ---- inside a chunk (chunk_builder.cpp)
     // From the token's inputs, padded with zeros beyond T and K.
-    Halide::Func reads, writes, values, beta;  // (d,r,i,c,h), (d,w,j,c,h), (v,i,c,h), (v,i,c,h)
-    std::vector<Halide::Func> features;        // (i,c,h) sums and maxima over channels that a feature map needs
-    // Decays per head (i,c,h) or per key channel (d,i,c,h): at token i, P_i, E_i, R_j; between: L(j,i), per head only
-    // (j,i,c,h). The value_ Funcs are the same per value channel (v,..).
-    Halide::Func step, through, before, after, between;
-    Halide::Func value_step, value_through, value_before, value_after, value_between;
+    Halide::Func reads, writes, values, beta;      // (d,r,i,c,h), (d,w,j,c,h), (v,i,c,h), (v,i,c,h)
+    std::vector<Halide::Func> features;            // (i,c,h) sums and maxima over channels that a feature map needs
+    DecayFuncs decays;                             // per head, or per key channel: its Funcs have the dimension d first
+    DecayFuncs value_decays;                       // per value channel: v first
     Halide::Func carried;                          // (d,w,j,i,c,h) writer j as token i sees it: y_jd L(j,i)_d
     Halide::Func reads_from_start, writes_to_end;  // x P (or x E) and y R per key channel
     Halide::Func product_sums, products;           // (r,w,j,i,c,h)
@@ -88,10 +98,7 @@ struct Chunk {
     Halide::RDom output_terms, state_terms;  // (w,j), parallel (w,j,e)
 
     // ---- parallel only (parallel.cpp): decays and products across chunks
-    // Products of whole chunks' decays before and after a chunk, per head (c,h) or per key channel (d,c,h).
-    Halide::Func chunks_before, chunks_after;
-    Halide::Func value_chunks_before, value_chunks_after;  // (v,c,h)
-    ProductsAcross query, second;                          // of reader 0 and 1
+    ProductsAcross query, second;  // of reader 0 and 1
 
     // ---- the outputs of the kernel
     Halide::Func output;                 // (v,h,t) of the output type: o

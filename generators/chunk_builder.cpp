@@ -1,6 +1,7 @@
 #include "chunk_builder.h"
 
 #include "feature_map.h"
+#include "math.h"
 
 #include <limits>
 
@@ -12,11 +13,6 @@ namespace {
 
 Expr round_up(Expr x, int multiple) {
     return ((x + multiple - 1) / multiple) * multiple;
-}
-
-// A decay is exp of its logarithm; beyond the range of a float it saturates, so that it leaves an empty state zero.
-Expr decay_of(Expr log_decay) {
-    return min(exp(log_decay), std::numeric_limits<float>::max());
 }
 
 Expr by(Expr index, Expr at_zero, Expr at_one) {
@@ -56,13 +52,13 @@ Expr ChunkBuilder::value_factor(const Func &decay, Expr v, Expr i) const {
 }
 
 Expr ChunkBuilder::reader_factor(Expr v, Expr r, Expr i) const {
-    return select(exclusive(r), head_factor(m_.before, i) * value_factor(m_.value_before, v, i),
-                  head_factor(m_.through, i) * value_factor(m_.value_through, v, i));
+    return select(exclusive(r), head_factor(m_.decays.before, i) * value_factor(m_.value_decays.before, v, i),
+                  head_factor(m_.decays.through, i) * value_factor(m_.value_decays.through, v, i));
 }
 
 Expr ChunkBuilder::value_between(Expr v, Expr r, Expr j, Expr i, Expr c) const {
     if (!m_.value_decay) return 1.0f;
-    return select(exclusive(r), m_.value_between(v, j, max(i - 1, 0), c, m_.h), m_.value_between(v, j, i, c, m_.h));
+    return select(exclusive(r), m_.value_decays.between(v, j, max(i - 1, 0), c, m_.h), m_.value_decays.between(v, j, i, c, m_.h));
 }
 
 Expr ChunkBuilder::inside(Expr channel, Expr extent) {
@@ -136,52 +132,70 @@ void ChunkBuilder::token_vectors() {
     }
 }
 
-// P, E and R of one kind of decay; its Funcs have the leading dimensions `lead` (none, d or v).
-ChunkBuilder::Chain ChunkBuilder::decay_chain(const std::string &prefix, const std::vector<Expr> &lead, Expr decay) {
+// The Funcs of one kind of decay; they have the leading dimensions `lead` (none, d or v). `decay` is defined where the row
+// gives the decay itself.
+DecayFuncs ChunkBuilder::decay_chain(const std::string &prefix, const std::vector<Expr> &lead, Expr log_decay, Expr decay) {
     const int C = m_.chunk;
-    const Var &i = m_.i, &c = m_.c, &h = m_.h;
-    Chain f{Func(prefix + "step"), Func(prefix + "through"), Func(prefix + "before"), Func(prefix + "after")};
-    f.step(lead + std::vector<Expr>{i, c, h}) = decay;
-    f.through(lead + std::vector<Expr>{i, c, h}) = f.step(lead + std::vector<Expr>{0, c, h});
-    f.after(lead + std::vector<Expr>{i, c, h}) = 1.0f;
+    const Var &i = m_.i, &j = m_.j, &c = m_.c, &h = m_.h;
+    const auto at = [&](const std::vector<Expr> &point) { return lead + point; };
+    DecayFuncs f;
+    f.log_step = Func(prefix + "log_step");
+    f.log_step(at({i, c, h})) = decay.defined() ? natural_log(decay) : log_decay;
+    f.step = Func(prefix + "step");
+    f.step(at({i, c, h})) = decay.defined() ? decay : decay_of(f.log_step(at({i, c, h})));
+    f.through = Func(prefix + "through");
+    f.through(at({i, c, h})) = f.step(at({0, c, h}));
+    f.after = Func(prefix + "after");
+    f.after(at({i, c, h})) = 1.0f;
+    f.between = Func(prefix + "between");
+    f.between(at({j, i, c, h})) = 1.0f;
     if (C > 1) {
         const RDom k(1, C - 1, prefix + "token");
-        auto at = [&](Expr token) { return lead + std::vector<Expr>{token, c, h}; };
-        f.through(at(k)) = f.through(at(k - 1)) * f.step(at(k));
-        f.after(at(C - 1 - k)) = f.after(at(C - k)) * f.step(at(C - k));
+        f.through(at({k, c, h})) = f.through(at({k - 1, c, h})) * f.step(at({k, c, h}));
+        f.after(at({C - 1 - k, c, h})) = f.after(at({C - k, c, h})) * f.step(at({C - k, c, h}));
+        f.between(at({j, k, c, h})) = select(k > j, f.between(at({j, k - 1, c, h})) * f.step(at({k, c, h})), 1.0f);
     }
-    f.before(lead + std::vector<Expr>{i, c, h}) = select(i == 0, 1.0f, f.through(lead + std::vector<Expr>{max(i - 1, 0), c, h}));
+    f.before = Func(prefix + "before");
+    f.before(at({i, c, h})) = select(i == 0, 1.0f, f.through(at({max(i - 1, 0), c, h})));
+    const RDom all(0, C, prefix + "chunk_token");
+    f.whole_log = Func(prefix + "whole_log");
+    f.whole_log(at({c, h})) += f.log_step(at({all, c, h}));
+    f.whole = Func(prefix + "whole");
+    f.whole(at({c, h})) = C == 1 ? Expr(f.step(at({0, c, h}))) : decay_of(f.whole_log(at({c, h})));
+    if (decay.defined() && C > 1) {
+        f.whole_complement = Func(prefix + "whole_complement");
+        f.whole_complement(at({c, h})) += (1.0f - f.step(at({all, c, h}))) * f.before(at({all, c, h}));
+    }
     return f;
 }
 
-// L(j,i) of one kind of decay: 1 for j >= i.
-Func ChunkBuilder::decay_between(const std::string &name, const std::vector<Expr> &lead, const Func &step) {
-    const Var &i = m_.i, &j = m_.j, &c = m_.c, &h = m_.h;
-    Func f(name);
-    f(lead + std::vector<Expr>{j, i, c, h}) = 1.0f;
-    if (m_.chunk > 1) {
-        const RDom k(1, m_.chunk - 1, name + "_token");
-        const Expr longer = f(lead + std::vector<Expr>{j, k - 1, c, h}) * step(lead + std::vector<Expr>{k, c, h});
-        f(lead + std::vector<Expr>{j, k, c, h}) = select(k > j, longer, 1.0f);
-    }
-    return f;
+Expr ChunkBuilder::decay_of(Expr log_decay) {
+    return min(natural_exp(log_decay), std::numeric_limits<float>::max());
 }
 
 void ChunkBuilder::decays() {
-    const auto keep = [&](const Chain &f) { m_.step = f.step, m_.through = f.through, m_.before = f.before, m_.after = f.after; };
     if (m_.key_decay) {
-        keep(decay_chain("", {m_.d}, decay_of(at_token(row_.log_decay_per_key_channel, m_.d, Expr(), m_.i))));
+        m_.decays = decay_chain("", {m_.d}, at_token(row_.log_decay_per_key_channel, m_.d, Expr(), m_.i), Expr());
+    } else if (row_.decay_per_head) {
+        m_.decays = decay_chain("", {}, Expr(), at_token(row_.decay_per_head, Expr(), Expr(), m_.i, 1.0f));
     } else if (head_decay()) {
-        keep(decay_chain("", {},
-                         row_.decay_per_head ? at_token(row_.decay_per_head, Expr(), Expr(), m_.i, 1.0f)
-                                             : decay_of(at_token(row_.log_decay_per_head, Expr(), Expr(), m_.i))));
-        m_.between = decay_between("between", {}, m_.step);
+        m_.decays = decay_chain("", {}, at_token(row_.log_decay_per_head, Expr(), Expr(), m_.i), Expr());
     }
-    if (m_.value_decay) {
-        const Chain f = decay_chain("value_", {m_.v}, decay_of(at_token(row_.log_decay_per_value_channel, Expr(), m_.v, m_.i)));
-        m_.value_step = f.step, m_.value_through = f.through, m_.value_before = f.before, m_.value_after = f.after;
-        m_.value_between = decay_between("value_between", {m_.v}, m_.value_step);
+    if (m_.value_decay)
+        m_.value_decays = decay_chain("value_", {m_.v}, at_token(row_.log_decay_per_value_channel, Expr(), m_.v, m_.i), Expr());
+}
+
+Expr ChunkBuilder::decayed_by_chunk(Expr state, Expr v, Expr d, Expr c) const {
+    const DecayFuncs &f = m_.decays;
+    if (m_.key_decay) state *= f.whole(d, c, m_.h);
+    if (f.whole_complement.defined()) {
+        // A constant decay near 1 would lose the same share to rounding in every chunk.
+        state = strict_float(state - f.whole_complement(c, m_.h) * state);
+    } else if (head_decay()) {
+        state *= f.whole(c, m_.h);
     }
+    if (m_.value_decay) state *= m_.value_decays.whole(v, c, m_.h);
+    return state;
 }
 
 void ChunkBuilder::products() {
@@ -196,7 +210,7 @@ void ChunkBuilder::products() {
         if (m_.chunk > 1) {
             const RDom token(1, m_.chunk - 1, "carried_token");
             const Expr now = m_.carried(d, w, j, token, c, h), earlier = m_.carried(d, w, j, token - 1, c, h);
-            m_.carried(d, w, j, token, c, h) = select(token > j, earlier * m_.step(d, token, c, h), now);
+            m_.carried(d, w, j, token, c, h) = select(token > j, earlier * m_.decays.step(d, token, c, h), now);
         }
         writer = select(exclusive(r), m_.carried(k, w, j, before_i, c, h), m_.carried(k, w, j, i, c, h));
     }
@@ -208,7 +222,7 @@ void ChunkBuilder::products() {
     m_.product_sums(r, w, j, i, c, h) += m_.reads(k, r, i, c, h) * writer;
 
     Expr sum = m_.product_sums(r, w, j, i, c, h);
-    if (head_decay()) sum *= select(exclusive(r), m_.between(j, before_i, c, h), m_.between(j, i, c, h));
+    if (head_decay()) sum *= select(exclusive(r), m_.decays.between(j, before_i, c, h), m_.decays.between(j, i, c, h));
     const bool own_write_seen = row_.read == Read::after_write || bool(row_.bonus);
     const Expr seen = own_write_seen ? select(r == 0, j <= i, j < i) : j < i;
     m_.products = Func("products");
@@ -219,8 +233,8 @@ void ChunkBuilder::vectors_at_the_ends() {
     const Var &d = m_.d, &r = m_.r, &w = m_.w, &i = m_.i, &j = m_.j, &c = m_.c, &h = m_.h;
     Expr read = m_.reads(d, r, i, c, h), write = m_.writes(d, w, j, c, h);
     if (m_.key_decay) {
-        read *= select(exclusive(r), m_.before(d, i, c, h), m_.through(d, i, c, h));
-        write *= m_.after(d, j, c, h);
+        read *= select(exclusive(r), m_.decays.before(d, i, c, h), m_.decays.through(d, i, c, h));
+        write *= m_.decays.after(d, j, c, h);
     }
     m_.reads_from_start = Func("reads_from_start");
     m_.reads_from_start(d, r, i, c, h) = read;

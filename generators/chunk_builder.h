@@ -29,6 +29,9 @@ protected:
     // Whether reader r sees the state before its own token's decay.
     Expr exclusive(Expr r) const;
 
+    // A decay is exp of its logarithm; beyond the range of a float it saturates, so that it leaves an empty state zero.
+    static Expr decay_of(Expr log_decay);
+
     // Decays per head are factors of finished sums; per key channel they go into the vectors that are summed. These are
     // 1 where the row has no such decay.
     Expr head_factor(const Func &decay, Expr i) const;
@@ -37,6 +40,8 @@ protected:
     Expr reader_factor(Expr v, Expr r, Expr i) const;
     // L(j,i) or L(j,i-1) of the decays per value channel.
     Expr value_between(Expr v, Expr r, Expr j, Expr i, Expr c) const;
+    // The state after all decays of a chunk.
+    Expr decayed_by_chunk(Expr state, Expr v, Expr d, Expr c) const;
     // o from the sum over the state: divided by q^T z in normalized rows.
     Expr normalized(Expr sum, Expr i, Expr c) const;
 
@@ -44,11 +49,7 @@ protected:
     static Expr inside(Expr channel, Expr extent);
 
 private:
-    struct Chain {
-        Func step, through, before, after;
-    };
-    Chain decay_chain(const std::string &prefix, const std::vector<Expr> &lead, Expr decay);
-    Func decay_between(const std::string &name, const std::vector<Expr> &lead, const Func &step);
+    DecayFuncs decay_chain(const std::string &prefix, const std::vector<Expr> &lead, Expr log_decay, Expr decay);
     // The value of a row's expression at token i of chunk c; `padding` beyond the last token and the last channel.
     Expr at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float padding = 0.0f) const;
     // The same with the feature map applied, for q and k.

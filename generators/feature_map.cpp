@@ -1,5 +1,7 @@
 #include "feature_map.h"
 
+#include "math.h"
+
 #include <limits>
 
 namespace halation {
@@ -11,17 +13,17 @@ Expr feature_map(const std::string &map, const std::string &name, const std::fun
     const Expr x = channel(d);
     if (map.empty() || map == "identity") return select(real, x, 0.0f);
     if (map == "relu") return select(real, max(x, 0.0f), 0.0f);
-    if (map == "elu+1") return select(real, select(x > 0.0f, x + 1.0f, exp(min(x, 0.0f))), 0.0f);
+    if (map == "elu+1") return select(real, select(x > 0.0f, x + 1.0f, natural_exp(min(x, 0.0f))), 0.0f);
     if (map != "softmax") throw CompileError("no feature map '" + map + "'; there are: elu+1, relu, softmax, identity");
     const RDom k(0, key_dim, name + "_channel");
     Func maxima(name + "_max"), sums(name + "_sum");
     maxima(point) = std::numeric_limits<float>::lowest();
     maxima(point) = max(maxima(point), channel(k));
     const std::vector<Expr> at(point.begin(), point.end());
-    sums(point) += exp(channel(k) - maxima(at));
+    sums(point) += natural_exp(channel(k) - maxima(at));
     helpers->push_back(maxima);
     helpers->push_back(sums);
-    return select(real, exp(x - maxima(at)) / sums(at), 0.0f);
+    return select(real, natural_exp(x - maxima(at)) / sums(at), 0.0f);
 }
 
 }  // namespace halation

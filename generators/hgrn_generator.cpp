@@ -1,6 +1,7 @@
-// hgrn: S_t = exp(g_t) S_{t-1} + v_t for every channel, o_t = scale S_t.
+// hgrn: S_t = natural_exp(g_t) S_{t-1} + v_t for every channel, o_t = scale S_t.
 #include "../schedules/schedules.h"
 #include "carry.h"
+#include "math.h"
 #include "recurrence.h"
 #include "scan.h"
 
@@ -37,7 +38,7 @@ public:
         m_.elements = 1;
         m_.state_before = Func("state_before");
         m_.state_before(v, n, c) = mark_state_before(select(likely(v < channels), initial_state(channel), 0.0f), v, n);
-        const Expr decay = min(exp(cast<float>(g(channel, token))), std::numeric_limits<float>::max());
+        const Expr decay = min(natural_exp(cast<float>(g(channel, token))), std::numeric_limits<float>::max());
         m_.state_after = Func("state_after");
         m_.state_after(v, n, c) =
             mark_state_after(decay * m_.state_before(v, n, c) + cast<float>(values(channel, token)), v, n, {});

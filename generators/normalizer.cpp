@@ -10,16 +10,15 @@ void ChunkBuilder::normalizer() {
     if (m_.value_decay || row_.write != Write::additive)
         throw CompileError("recurrence " + row_.name + ": only additive rows without decays per value channel can be normalized");
     const Var &d = m_.d, &i = m_.i, &c = m_.c, &h = m_.h;
-    const int end = m_.chunk - 1;
     const RDom token(0, m_.chunk, 0, m_.chunks, "normalizer_token");
     const RVar j = token.x, cc = token.y;
     // z behaves like one more value channel, whose values are 1.
     const Expr initial = select(likely(d < in_.key_dim), in_.initial_normalizer(inside(d, in_.key_dim), h), 0.0f);
     m_.normalizer = Func("normalizer");
     m_.normalizer(d, c, h) = select(c == 0, initial, 0.0f);
-    Expr decayed = m_.normalizer(d, cc, h), written = m_.writes_to_end(d, 0, j, cc, h);
-    if (m_.key_decay) decayed *= m_.through(d, end, cc, h);
-    if (head_decay()) decayed *= m_.through(end, cc, h), written *= m_.after(j, cc, h);
+    const Expr decayed = decayed_by_chunk(m_.normalizer(d, cc, h), Expr(), d, cc);
+    Expr written = m_.writes_to_end(d, 0, j, cc, h);
+    if (head_decay()) written *= m_.decays.after(j, cc, h);
     m_.normalizer(d, cc + 1, h) += select(j == 0, decayed, 0.0f) + written;
 
     const RDom k(0, m_.padded_key_dim, "normalizer_key"), term(0, m_.chunk, "normalizer_term");
@@ -27,7 +26,7 @@ void ChunkBuilder::normalizer() {
     m_.normalizer_sums(i, c, h) += m_.reads_from_start(k, 0, i, c, h) * m_.normalizer(k, c, h);
     m_.denominators = Func("denominators");
     m_.denominators(i, c, h) =
-        m_.normalizer_sums(i, c, h) * select(exclusive(0), head_factor(m_.before, i), head_factor(m_.through, i));
+        m_.normalizer_sums(i, c, h) * select(exclusive(0), head_factor(m_.decays.before, i), head_factor(m_.decays.through, i));
     m_.denominators(i, c, h) += m_.products(0, 0, term, i, c, h);
 }
 

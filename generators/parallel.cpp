@@ -40,50 +40,51 @@ private:
         if (channel) point.insert(point.begin(), *channel);
         return point;
     }
-    Expr whole_chunk(const Func &through, const Var *channel, Expr chunk) const {
-        return through(at(channel, {m_.chunk - 1, chunk, m_.h}));
-    }
-
     // Products of whole chunks' decays before chunk c and after it.
-    void chunks_around(Func &before, Func &after, const std::string &prefix, const Var *channel, const Func &through) {
+    void chunks_around(DecayFuncs &f, const std::string &prefix, const Var *channel) {
         const Var &c = m_.c, &h = m_.h;
         const Expr last = m_.chunks - 1;
         const RDom k(1, max(last, 0), prefix + "chunk");
-        before = Func(prefix + "chunks_before");
-        before(at(channel, {c, h})) = 1.0f;
-        before(at(channel, {k, h})) = before(at(channel, {k - 1, h})) * whole_chunk(through, channel, k - 1);
-        after = Func(prefix + "chunks_after");
-        after(at(channel, {c, h})) = 1.0f;
-        after(at(channel, {last - k, h})) = after(at(channel, {last - k + 1, h})) * whole_chunk(through, channel, last - k + 1);
+        f.before_log = Func(prefix + "before_log");
+        f.before_log(at(channel, {c, h})) = 0.0f;
+        f.before_log(at(channel, {k, h})) = f.before_log(at(channel, {k - 1, h})) + f.whole_log(at(channel, {k - 1, h}));
+        f.after_log = Func(prefix + "after_log");
+        f.after_log(at(channel, {c, h})) = 0.0f;
+        f.after_log(at(channel, {last - k, h})) =
+            f.after_log(at(channel, {last - k + 1, h})) + f.whole_log(at(channel, {last - k + 1, h}));
+        f.chunks_before = Func(prefix + "chunks_before");
+        f.chunks_before(at(channel, {c, h})) = decay_of(f.before_log(at(channel, {c, h})));
+        f.chunks_after = Func(prefix + "chunks_after");
+        f.chunks_after(at(channel, {c, h})) = decay_of(f.after_log(at(channel, {c, h})));
     }
 
-    // Products of the decays of the chunks between e and c, from e = c - 1 with nothing in between back to the first.
-    Func chunks_between(const std::string &name, const Var *channel, const Func &through) {
+    // Decays of the chunks between e and c, from e = c - 1 with nothing in between back to the first: sums of logarithms of
+    // just those chunks.
+    void chunks_between(Func &logs, Func &decays, const std::string &name, const Var *channel, const DecayFuncs &f) {
         const Var &c = m_.c, &e = m_.e, &h = m_.h;
         const Expr last = m_.chunks - 1;
         const RDom back(0, max(last, 0), name + "_chunk");
         const Expr to = last - 1 - back;
-        Func f(name);
-        f(at(channel, {e, c, h})) = 1.0f;
-        f(at(channel, {to, c, h})) =
-            select(to + 1 < c, f(at(channel, {to + 1, c, h})) * whole_chunk(through, channel, min(to + 1, last)), 1.0f);
-        return f;
+        logs = Func(name + "_log");
+        logs(at(channel, {e, c, h})) = 0.0f;
+        const Expr longer = logs(at(channel, {to + 1, c, h})) + f.whole_log(at(channel, {min(to + 1, last), h}));
+        logs(at(channel, {to, c, h})) = select(to + 1 < c, longer, 0.0f);
+        decays = Func(name);
+        decays(at(channel, {e, c, h})) = decay_of(logs(at(channel, {e, c, h})));
     }
 
     void decays_of_chunks() {
-        if (m_.key_decay || head_decay())
-            chunks_around(m_.chunks_before, m_.chunks_after, "", m_.key_decay ? &m_.d : nullptr, m_.through);
-        if (m_.value_decay) {
-            chunks_around(m_.value_chunks_before, m_.value_chunks_after, "value_", &m_.v, m_.value_through);
-        }
+        if (m_.key_decay || head_decay()) chunks_around(m_.decays, "", m_.key_decay ? &m_.d : nullptr);
+        if (m_.value_decay) chunks_around(m_.value_decays, "value_", &m_.v);
     }
 
     ProductsAcross products_of(const std::string &name, int r) {
         const Var &d = m_.d, &w = m_.w, &i = m_.i, &j = m_.j, &c = m_.c, &e = m_.e, &h = m_.h;
         ProductsAcross p;
         if (m_.key_decay || head_decay())
-            p.chunks_between = chunks_between(name + "_chunks_between", m_.key_decay ? &m_.d : nullptr, m_.through);
-        if (m_.value_decay) p.value_chunks_between = chunks_between(name + "_value_chunks_between", &m_.v, m_.value_through);
+            chunks_between(p.between_log, p.chunks_between, name + "_chunks_between", m_.key_decay ? &m_.d : nullptr, m_.decays);
+        if (m_.value_decay)
+            chunks_between(p.value_between_log, p.value_chunks_between, name + "_value_chunks_between", &m_.v, m_.value_decays);
         Expr write = m_.writes_to_end(d, w, j, e, h);
         if (m_.key_decay) write *= p.chunks_between(d, e, c, h);
         p.weighted_writes = Func(name + "_weighted_writes");
@@ -94,8 +95,8 @@ private:
         p.sums(j, i, w, e, c, h) += m_.reads_from_start(p.keys, r, i, c, h) * p.weighted_writes(j, p.keys, w, e, c, h);
         Expr across = p.sums(j, i, w, e, c, h);
         if (head_decay()) {
-            const Expr from_start = select(exclusive(r), m_.before(i, c, h), m_.through(i, c, h));
-            across *= from_start * p.chunks_between(e, c, h) * m_.after(j, e, h);
+            const Expr from_start = select(exclusive(r), m_.decays.before(i, c, h), m_.decays.through(i, c, h));
+            across *= from_start * p.chunks_between(e, c, h) * m_.decays.after(j, e, h);
         }
         p.products = Func(name + "_products");
         p.products(j, i, w, e, c, h) = select(e < c, across, m_.products(r, w, j, i, c, h));
@@ -111,8 +112,8 @@ private:
     Expr value_decay_across(const ProductsAcross &p, int r, Expr j, Expr e, Expr i, Expr c) const {
         if (!m_.value_decay) return 1.0f;
         const Var &v = m_.v, &h = m_.h;
-        const Expr from_start = select(exclusive(r), m_.value_before(v, i, c, h), m_.value_through(v, i, c, h));
-        return select(e < c, from_start * p.value_chunks_between(v, e, c, h) * m_.value_after(v, j, e, h),
+        const Expr from_start = select(exclusive(r), m_.value_decays.before(v, i, c, h), m_.value_decays.through(v, i, c, h));
+        return select(e < c, from_start * p.value_chunks_between(v, e, c, h) * m_.value_decays.after(v, j, e, h),
                       value_between(v, r, j, i, c));
     }
 
@@ -124,7 +125,7 @@ private:
         m_.over_keys = RDom(0, m_.padded_key_dim, "key");
         const Expr k = m_.over_keys;
         Expr read = m_.reads_from_start(k, r, i, c, h);
-        if (m_.key_decay) read *= m_.chunks_before(k, c, h);
+        if (m_.key_decay) read *= m_.decays.chunks_before(k, c, h);
         m_.state_reads = Func("state_reads");
         m_.state_reads(v, r, i, c, h) += read * m_.state_before(v, k, h);
     }
@@ -132,8 +133,8 @@ private:
     Expr from_initial_state(Expr r) const {
         const Var &v = m_.v, &i = m_.i, &c = m_.c, &h = m_.h;
         Expr sum = reader_factor(v, r, i) * m_.state_reads(v, r, i, c, h);
-        if (head_decay()) sum *= m_.chunks_before(c, h);
-        if (m_.value_decay) sum *= m_.value_chunks_before(v, c, h);
+        if (head_decay()) sum *= m_.decays.chunks_before(c, h);
+        if (m_.value_decay) sum *= m_.value_decays.chunks_before(v, c, h);
         return sum;
     }
 
@@ -164,7 +165,7 @@ private:
         m_.written(v, w, j, c, h) = value;
         m_.written_to_end = Func("written_to_end");
         m_.written_to_end(v, w, j, c, h) =
-            m_.written(v, w, j, c, h) * head_factor(m_.after, j) * value_factor(m_.value_after, v, j);
+            m_.written(v, w, j, c, h) * head_factor(m_.decays.after, j) * value_factor(m_.value_decays.after, v, j);
     }
 
     void outputs() {
@@ -184,21 +185,20 @@ private:
     void state() {
         const Var &v = m_.v, &d = m_.d, &h = m_.h;
         const Expr last = m_.chunks - 1;
-        const int end = m_.chunk - 1;
         m_.state_terms = RDom({{0, m_.chunk}, {0, m_.writers}, {0, m_.chunks}}, "state_term");
         const RVar j = m_.state_terms[0], w = m_.state_terms[1], e = m_.state_terms[2];
         Expr decayed = m_.state_before(v, d, h);
         Expr write = m_.writes_to_end(d, w, j, e, h) * m_.written_to_end(v, w, j, e, h);
         if (m_.key_decay) {
-            decayed *= m_.chunks_before(d, last, h) * m_.through(d, end, last, h);
-            write *= m_.chunks_after(d, e, h);
+            decayed *= m_.decays.chunks_before(d, last, h) * m_.decays.whole(d, last, h);
+            write *= m_.decays.chunks_after(d, e, h);
         } else if (head_decay()) {
-            decayed *= m_.chunks_before(last, h) * m_.through(end, last, h);
-            write *= m_.chunks_after(e, h);
+            decayed *= m_.decays.chunks_before(last, h) * m_.decays.whole(last, h);
+            write *= m_.decays.chunks_after(e, h);
         }
         if (m_.value_decay) {
-            decayed *= m_.value_chunks_before(v, last, h) * m_.value_through(v, end, last, h);
-            write *= m_.value_chunks_after(v, e, h);
+            decayed *= m_.value_decays.chunks_before(v, last, h) * m_.value_decays.whole(v, last, h);
+            write *= m_.value_decays.chunks_after(v, e, h);
         }
         m_.state_sums = Func("state_sums");
         m_.state_sums(v, d, h) = decayed;

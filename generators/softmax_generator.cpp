@@ -1,6 +1,7 @@
 // softmax attention with a KV cache: the T queries are the last T of the S cached tokens.
 #include "../schedules/schedules.h"
 #include "attention.h"
+#include "math.h"
 #include "recurrence.h"
 
 #include <limits>
@@ -50,7 +51,7 @@ public:
         m_.maxima(t, h) = lowest;
         m_.maxima(t, h) = max(m_.maxima(t, h), m_.masked(m_.over_maxima, t, h));
         m_.weights = Func("weights");
-        m_.weights(s, t, h) = select(seen, exp(m_.masked(s, t, h) - m_.maxima(t, h)), 0.0f);
+        m_.weights(s, t, h) = select(seen, natural_exp(m_.masked(s, t, h) - m_.maxima(t, h)), 0.0f);
         m_.over_sums = RDom(0, m_.cached, "weight");
         m_.sums = Func("sums");
         m_.sums(t, h) += m_.weights(m_.over_sums, t, h);

@@ -2,6 +2,7 @@
 // S_t[n] = exp(dt A[n]) S_{t-1}[n] + B_t[n] dt x, o_t = (scale sum_n C_t[n] S_t[n] + D x) silu(z).
 #include "../schedules/schedules.h"
 #include "carry.h"
+#include "math.h"
 #include "recurrence.h"
 #include "scan.h"
 
@@ -49,7 +50,7 @@ public:
         m_.state_before(v, n, c) = mark_state_before(select(real, initial_state(channel, n), 0.0f), v, n);
 
         const Expr step = cast<float>(dt(channel, token)), input = cast<float>(x(channel, token));
-        const Expr decay = min(exp(step * m_.rates(v, n)), std::numeric_limits<float>::max());
+        const Expr decay = min(natural_exp(step * m_.rates(v, n)), std::numeric_limits<float>::max());
         m_.state_after = Func("state_after");
         m_.state_after(v, n, c) =
             mark_state_after(decay * m_.state_before(v, n, c) + cast<float>(B(n, token)) * (step * input), v, n, {});
@@ -62,7 +63,7 @@ public:
         m_.reads(v, c) += cast<float>(C(element, token)) * m_.state_after(v, element, c);
         const Expr through = scale * m_.reads(v, t) + cast<float>(D(channel)) * cast<float>(x(channel, min(t, tokens - 1)));
         const Expr gate = cast<float>(z(channel, min(t, tokens - 1)));
-        const Expr gated = select(has_z != 0, through * (gate / (1.0f + exp(-gate))), through);
+        const Expr gated = select(has_z != 0, through * (gate / (1.0f + natural_exp(-gate))), through);
         m_.output = Func("output");
         m_.output(v, t) = in_order(cast(type, gated), {m_.final_state_copy(v, 0, t), m_.final_state_copy(v, m_.elements - 1, t)});
         m_.final_state = Func("final_state");

@@ -73,9 +73,11 @@ halation_status limit_calls(const halation_plan &plan, const Arguments &argument
     HALATION_TRY(
         each_bound(plan, arguments, bound, [&](const TensorSpec &spec, const TensorView &view) -> halation_status {
             const Reach reach = reach_of(spec, view);
-            int64_t tokens = reach.fixed > kernel_reach || reach.elements > kernel_reach
-                                 ? 0
-                                 : steps_within(kernel_reach - reach.fixed, reach.token_stride, reach.elements);
+            const bool within = reach.fixed <= kernel_reach && reach.elements <= kernel_reach;
+            // What has no tokens, as a cache, is as large whatever is cut.
+            if (within && spec.token_axis < 0) return HALATION_OK;
+            int64_t tokens =
+                within ? steps_within(kernel_reach - reach.fixed, reach.token_stride, reach.elements) : 0;
             if (tokens >= std::min(longest, *segment)) return HALATION_OK;
             if (bound.cut > 0) tokens = tokens / bound.cut * bound.cut;
             if (bound.cut == 0 || tokens == 0)

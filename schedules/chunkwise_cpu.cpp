@@ -27,15 +27,10 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
     }
     m.reads.bound(m.r, 0, m.readers).unroll(m.r);
     prepared(m.products)->bound(m.r, 0, m.readers).bound(m.w, 0, m.writers).bound(m.j, 0, C).bound(m.i, 0, C);
+    decays_cpu(m.decays, m.key_decay ? &m.d : nullptr, !m.key_decay, false, machine, [&](Func &f) { prepared(f); });
     if (m.key_decay) {
-        for (Func *f : {&m.step, &m.through, &m.after}) {
-            prepared(*f);
-            vectorize_stages(*f, m.d, lanes);
-        }
         m.carried.compute_at(m.products, m.c);
         vectorize_stages(m.carried, m.d, lanes);
-    } else if (m.step.defined()) {
-        for (Func *f : {&m.step, &m.through, &m.after, &m.between}) prepared(*f);
     }
 
     product_sums_cpu(m, machine);
@@ -107,10 +102,7 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
         .unroll(m.state_terms.x)
         .unroll(m.state_terms.y);
     if (m.value_decay) {
-        for (Func *f : {&m.value_step, &m.value_through, &m.value_after, &m.value_between}) {
-            f->compute_at(m.output, c).vectorize(m.v, lanes).unroll(m.v);
-            if (f->has_update_definition()) f->update().vectorize(m.v, lanes).unroll(m.v);
-        }
+        decays_cpu(m.value_decays, &m.v, true, false, machine, [&](Func &f) { f.compute_at(m.output, c); });
     }
 }
 

@@ -21,6 +21,21 @@ void product_sums_cpu(Chunk &m, const CpuMachine &machine) {
     m.product_sums.update().atomic().vectorize(ki, lanes);
 }
 
+void decays_cpu(DecayFuncs &decays, const Var *channel, bool between, bool across_chunks, const CpuMachine &machine,
+                const std::function<void(Func &)> &place) {
+    if (!decays.step.defined()) return;
+    std::vector<Func *> used = {&decays.step, &decays.through, &decays.after, &decays.whole_log, &decays.whole};
+    if (between) used.push_back(&decays.between);
+    if (decays.whole_complement.defined()) used.push_back(&decays.whole_complement);
+    if (across_chunks) {
+        used.insert(used.end(), {&decays.before_log, &decays.chunks_before, &decays.after_log, &decays.chunks_after});
+    }
+    for (Func *f : used) {
+        place(*f);
+        if (channel) vectorize_stages(*f, *channel, machine.lanes);
+    }
+}
+
 void beta_cpu(Chunk &m, const CpuMachine &machine) {
     m.beta.vectorize(m.v, machine.lanes, TailStrategy::RoundUp);
     // Known to be zero, the stride turns a gather into one load and a broadcast.

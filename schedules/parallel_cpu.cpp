@@ -22,12 +22,16 @@ void schedule_products(Chunk &m, ProductsAcross &p, const LoopLevel &block, cons
         .unroll(ii);
     p.weighted_writes.compute_at(p.products, m.e).vectorize(m.d, machine.lanes, TailStrategy::RoundUp);
     if (p.chunks_between.defined()) {
-        p.chunks_between.compute_at(block);
-        if (m.key_decay) vectorize_stages(p.chunks_between, m.d, machine.lanes);
+        for (Func *f : {&p.between_log, &p.chunks_between}) {
+            f->compute_at(block);
+            if (m.key_decay) vectorize_stages(*f, m.d, machine.lanes);
+        }
     }
     if (p.value_chunks_between.defined()) {
-        p.value_chunks_between.compute_at(block);
-        vectorize_stages(p.value_chunks_between, m.v, machine.lanes);
+        for (Func *f : {&p.value_between_log, &p.value_chunks_between}) {
+            f->compute_at(block);
+            vectorize_stages(*f, m.v, machine.lanes);
+        }
     }
 }
 
@@ -61,22 +65,12 @@ void parallel_cpu(Chunk &m, const CpuMachine &machine) {
         beta_cpu(m, machine);
         m.beta.compute_root();
     }
-    for (Func *f : {&m.step, &m.through, &m.after, &m.chunks_before, &m.chunks_after}) {
-        if (!f->defined()) continue;
-        f->compute_root();
-        if (m.key_decay) vectorize_stages(*f, m.d, lanes);
-    }
-    if (m.between.defined()) m.between.compute_root();
-    if (m.carried.defined()) {
+    const auto root = [](Func &f) { f.compute_root(); };
+    decays_cpu(m.decays, m.key_decay ? &m.d : nullptr, !m.key_decay, true, machine, root);
+    if (m.value_decay) decays_cpu(m.value_decays, &m.v, true, true, machine, root);
+    if (m.key_decay) {
         m.carried.compute_at(m.products, m.c);
         vectorize_stages(m.carried, m.d, lanes);
-    }
-    if (m.value_decay) {
-        for (Func *f :
-             {&m.value_step, &m.value_through, &m.value_after, &m.value_between, &m.value_chunks_before, &m.value_chunks_after}) {
-            f->compute_root();
-            vectorize_stages(*f, m.v, lanes);
-        }
     }
     // A copy: the final state may be written over the initial one.
     m.state_before.compute_root().vectorize(m.v, lanes, TailStrategy::RoundUp);

@@ -32,10 +32,9 @@ void recurrent_cpu(Chunk &m, const CpuMachine &machine) {
         beta_cpu(m, machine);
         m.beta.compute_at(m.output, vo);
     }
-    if (m.key_decay) {
-        m.step.compute_at(m.output, m.h).vectorize(m.d, lanes, TailStrategy::RoundUp);
-    } else if (m.step.defined()) {
-        m.step.compute_at(m.output, m.h);
+    if (m.decays.step.defined()) {
+        m.decays.step.compute_at(m.output, m.h);
+        if (m.key_decay) m.decays.step.vectorize(m.d, lanes, TailStrategy::RoundUp);
     }
 
     RVar ko("ko"), ku("ku");
@@ -63,7 +62,7 @@ void recurrent_cpu(Chunk &m, const CpuMachine &machine) {
         .unroll(du);
     m.state_sums.compute_at(m.final_state_copy, du).vectorize(m.v, lanes).unroll(m.v);
     m.state_sums.update().vectorize(m.v, lanes).unroll(m.v).unroll(m.state_terms.x).unroll(m.state_terms.y);
-    if (m.value_decay) m.value_step.compute_at(m.output, vo).vectorize(m.v, lanes).unroll(m.v);
+    if (m.value_decay) m.value_decays.step.compute_at(m.output, vo).vectorize(m.v, lanes).unroll(m.v);
 }
 
 }  // namespace halation

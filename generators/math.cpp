@@ -1,0 +1,42 @@
+#include "math.h"
+
+#include <limits>
+
+namespace halation {
+
+using namespace Halide;
+
+// 2^n e^r with |r| <= log(2) / 2, e^r = 1 + (r + r^2 p(r)). Everything is strict: the simplifications that Halide allows
+// itself on floats would undo the two-part reduction.
+Expr natural_exp(Expr x) {
+    const float infinity = std::numeric_limits<float>::infinity();
+    const Expr bounded = clamp(x, -88.0f, 89.0f);
+    const Expr n = round(bounded * 1.44269504f);
+    // log(2) in two parts, of which the first times n is exact.
+    const Expr r = strict_float((bounded - n * 0.693359375f) - n * -2.12194440e-4f);
+    Expr p = 1.0f / 5040;
+    for (float coefficient : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 1.0f / 2}) p = p * r + coefficient;
+    const Expr fraction = strict_float(1.0f + (r + r * r * p));
+    // 2^n in two factors, since 2^128 is no float but the product may be.
+    const Expr half = cast<int32_t>(n) >> 1, rest = cast<int32_t>(n) - half;
+    const auto power = [](Expr k) { return reinterpret<float>((k + 127) << 23); };
+    const Expr result = fraction * power(half) * power(rest);
+    // NaN is told by its bits: comparisons of floats may be simplified away.
+    const Expr is_nan =
+        (reinterpret<uint32_t>(x) & Internal::make_const(UInt(32), 0x7fffffffu)) > Internal::make_const(UInt(32), 0x7f800000u);
+    return select(is_nan, x, x<-87.33654f, 0.0f, x> 88.722839f, infinity, result);
+}
+
+// x = 2^n m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1).
+Expr natural_log(Expr x) {
+    const Expr bits = reinterpret<int32_t>(x);
+    const Expr n = (bits - 0x3f3504f3) >> 23;
+    const Expr m = reinterpret<float>(bits - (n << 23));
+    const Expr s = strict_float((m - 1.0f) / (m + 1.0f)), s2 = s * s;
+    Expr p = 2.0f / 11;
+    for (float coefficient : {2.0f / 9, 2.0f / 7, 2.0f / 5, 2.0f / 3}) p = p * s2 + coefficient;
+    const Expr log_m = strict_float(2.0f * s + s * s2 * p);
+    return select(x > 0.0f, strict_float(cast<float>(n) * 0.693147181f + log_m), -std::numeric_limits<float>::infinity());
+}
+
+}  // namespace halation
