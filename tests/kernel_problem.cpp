@@ -1,6 +1,7 @@
 #include "kernel_problem.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -288,6 +289,35 @@ void fill(Problem &problem) {
     Filler(problem).all();
 }
 
+void each_problem(const Problem &like, const std::function<bool(const halation_row &)> &which,
+                  const std::function<void(Problem &)> &body) {
+    static size_t turn = 0;
+    for (const Recurrence &recurrence : all_recurrences()) {
+        if (!which(*recurrence.row)) continue;
+        for (const auto &[type, gate_type] : all_types()) {
+            if (turn++ % stride_of_sample()) continue;
+            Problem problem = like;
+            problem.recurrence = recurrence;
+            problem.type = type;
+            problem.gate_type = gate_type;
+            fill(problem);
+            body(problem);
+        }
+    }
+}
+
+size_t stride_of_sample() {
+    const char *text = std::getenv("HALATION_TEST_SAMPLE");
+    return text ? static_cast<size_t>(std::max(1, std::atoi(text))) : 1;
+}
+
+bool any(const halation_row &) {
+    return true;
+}
+bool has_state(const halation_row &row) {
+    return row.state_dims != nullptr;
+}
+
 void edit(Problem &problem, const std::string &input, const std::function<double(const std::vector<int64_t> &, double)> &value) {
     Tensor &tensor = problem.inputs.at(input);
     std::vector<double> values = safetensors::values(tensor);
@@ -318,6 +348,10 @@ Problem cut(const Problem &problem, int64_t first, int64_t last) {
     result.T = last - first;
     each_with(result, 'T', [&](Tensor &tensor, size_t axis) { tensor = cut_axis(tensor, axis, first, last); });
     return result;
+}
+
+Tensor cut_tokens(const Tensor &outputs, int64_t first, int64_t last) {
+    return cut_axis(outputs, 1, first, last);
 }
 
 Problem alone(const Problem &problem, int64_t b) {

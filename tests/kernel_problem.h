@@ -69,6 +69,14 @@ struct Problem {
 // to its type. Delta rules get unit keys; rwkv7 gets a = -kappa, b = eta kappa of unit kappa, so that it stays stable.
 void fill(Problem &problem);
 
+// Calls body with a problem filled like `like` for every recurrence that `which` takes and every type. Where kernels are
+// emulated, HALATION_TEST_SAMPLE=N keeps every N-th, in turn.
+void each_problem(const Problem &like, const std::function<bool(const halation_row &)> &which,
+                  const std::function<void(Problem &)> &body);
+size_t stride_of_sample();  // N, otherwise 1
+bool any(const halation_row &row);
+bool has_state(const halation_row &row);
+
 // Sets an input's elements from their index in its shape, as far as `value` does not return its second argument.
 void edit(Problem &problem, const std::string &input,
           const std::function<double(const std::vector<int64_t> &index, double value)> &value);
@@ -77,6 +85,8 @@ void edit_gates(Problem &problem, const std::function<double(int64_t token, int6
 
 // Tokens first .. last - 1 of every input, from the given state if it has one.
 Problem cut(const Problem &problem, int64_t first, int64_t last);
+// The same of outputs.
+Tensor cut_tokens(const Tensor &outputs, int64_t first, int64_t last);
 // Sequence b alone, with its state.
 Problem alone(const Problem &problem, int64_t b);
 

@@ -7,32 +7,18 @@ using namespace kernels;
 
 namespace {
 
-// Calls body(problem) for every recurrence and type. Sizes are no multiples of anything.
-void each_problem(int64_t B, int64_t T, const std::function<void(const Problem &)> &body, int64_t H = 2, int64_t HV = 4,
-                  int64_t K = 21, int64_t V = 37) {
-    for (const Recurrence &recurrence : all_recurrences())
-        for (const auto &[type, gate_type] : all_types()) {
-            Problem problem;
-            problem.recurrence = recurrence;
-            problem.type = type;
-            problem.gate_type = gate_type;
-            problem.B = B, problem.T = T, problem.H = H, problem.HV = HV, problem.K = K, problem.V = V;
-            problem.before = 5;
-            fill(problem);
-            body(problem);
-        }
-}
-
-void each_problem_with_state(int64_t B, int64_t T, const std::function<void(const Problem &)> &body) {
-    each_problem(B, T, [&](const Problem &problem) {
-        if (problem.recurrence.row->state_dims) body(problem);
-    });
+// Sizes are no multiples of anything.
+Problem sizes(int64_t B, int64_t T, int64_t H = 2, int64_t HV = 4, int64_t K = 21, int64_t V = 37) {
+    Problem problem;
+    problem.B = B, problem.T = T, problem.H = H, problem.HV = HV, problem.K = K, problem.V = V;
+    problem.before = 5;
+    return problem;
 }
 
 }  // namespace
 
 TEST_CASE("forms agree with each other") {
-    each_problem(1, 83, [](const Problem &problem) {
+    each_problem(sizes(1, 83), any, [](const Problem &problem) {
         const auto bounds = expected(problem);
         std::vector<Results> all;
         each_kernel(problem, [&](const Kernel &kernel) {
@@ -44,7 +30,7 @@ TEST_CASE("forms agree with each other") {
 
 TEST_CASE("a prefill is as many decode steps") {
     const int64_t T = 26;
-    each_problem_with_state(2, T, [&](const Problem &problem) {
+    each_problem(sizes(2, T), has_state, [&](const Problem &problem) {
         std::map<std::string, Expected> bounds;
         std::map<std::string, Results> decoded;  // by ISA
         each_kernel(problem, [&](const Kernel &kernel) {
@@ -70,7 +56,7 @@ TEST_CASE("a prefill is as many decode steps") {
 
 TEST_CASE("a sequence may be split anywhere") {
     const int64_t T = 135;
-    each_problem_with_state(2, T, [&](const Problem &problem) {
+    each_problem(sizes(2, T), has_state, [&](const Problem &problem) {
         std::map<std::string, Expected> bounds = expected(problem);
         each_kernel(problem, [&](const Kernel &kernel) {
             const Results whole = run(problem, kernel);
@@ -92,7 +78,7 @@ TEST_CASE("a sequence may be split anywhere") {
 }
 
 TEST_CASE("the state may be updated in place") {
-    each_problem_with_state(2, 23, [](const Problem &problem) {
+    each_problem(sizes(2, 23), has_state, [](const Problem &problem) {
         for (const int64_t T : {int64_t(1), problem.T}) {
             const Problem shorter = cut(problem, 0, T);
             each_kernel(shorter, [&](const Kernel &kernel) {
@@ -105,7 +91,7 @@ TEST_CASE("the state may be updated in place") {
 }
 
 TEST_CASE("no state is a state of zeros") {
-    each_problem_with_state(2, 11, [](const Problem &problem) {
+    each_problem(sizes(2, 11), has_state, [](const Problem &problem) {
         Problem none = problem, zero = problem;
         none.initial_state = false;
         fill(none);
@@ -126,12 +112,12 @@ TEST_CASE("any number of threads gives the same bits") {
             }
         });
     };
-    each_problem(3, 65, compare, 2, 6, 48, 100);  // shared out by sequence and head
-    each_problem(1, 65, compare, 1, 1, 64, 200);  // and by value channel
+    each_problem(sizes(3, 65, 2, 6, 48, 100), any, compare);  // shared out by sequence and head
+    each_problem(sizes(1, 65, 1, 1, 64, 200), any, compare);  // and by value channel
 }
 
 TEST_CASE("a sequence is the same alone and in a batch") {
-    each_problem(3, 18, [](const Problem &problem) {
+    each_problem(sizes(3, 18), any, [](const Problem &problem) {
         each_kernel(problem, [&](const Kernel &kernel) {
             const Results all = run(problem, kernel);
             for (int64_t b = 0; b < 3; b++) {
@@ -148,25 +134,22 @@ TEST_CASE("a sequence is the same alone and in a batch") {
 TEST_CASE("strides, places and what lies around the tensors change nothing") {
     // Key channels that fill no vector: what follows them is NaN, or a page that may not be read.
     for (const int64_t K : {60, 100, 48, 1})
-        each_problem(
-            2, 9,
-            [](const Problem &problem) {
-                each_kernel(problem, [&](const Kernel &kernel) {
-                    const Results compact = run(problem, kernel);
-                    for (const Meets meets : {Meets::end, Meets::start})
-                        for (const bool padded : {false, true}) {
-                            How how;
-                            how.meets = meets;
-                            how.padded = padded;
-                            check_same_bits(run(problem, kernel, how), compact);
-                        }
-                });
-            },
-            2, 4, K, 37);
+        each_problem(sizes(2, 9, 2, 4, K), any, [](const Problem &problem) {
+            each_kernel(problem, [&](const Kernel &kernel) {
+                const Results compact = run(problem, kernel);
+                for (const Meets meets : {Meets::end, Meets::start})
+                    for (const bool padded : {false, true}) {
+                        How how;
+                        how.meets = meets;
+                        how.padded = padded;
+                        check_same_bits(run(problem, kernel, how), compact);
+                    }
+            });
+        });
 }
 
 TEST_CASE("scratch memory may hold anything, and final states need not be wanted") {
-    each_problem(2, 70, [](const Problem &problem) {
+    each_problem(sizes(2, 70), any, [](const Problem &problem) {
         each_kernel(problem, [&](const Kernel &kernel) {
             const Results usual = run(problem, kernel);
             How how;
