@@ -2,6 +2,7 @@
 #include "../schedules/schedules.h"
 #include "attention.h"
 #include "feature_map.h"
+#include "guard.h"
 #include "recurrence.h"
 
 namespace halation {
@@ -30,7 +31,10 @@ public:
         const Expr key_dim = q.dim(0).extent(), value_dim = v.dim(0).extent(), tokens = v.dim(2).extent();
         const Expr real = likely(d < key_dim) && t < tokens;
         const auto channel = [&](auto &tensor) {
-            return [&](Expr at) { return cast<float>(tensor(min(likely(at), key_dim - 1), h, min(t, tokens - 1))); };
+            return [&](Expr at) {
+                const Expr load = tensor(within(at, key_dim), h, min(t, tokens - 1));
+                return cast<float>(guarded(likely(at < key_dim), load));
+            };
         };
         m_.queries = Func("queries");
         m_.queries(d, t, h) = feature_map(map, "q_feature", channel(q), d, key_dim, real, {t, h}, &m_.features);
@@ -39,7 +43,7 @@ public:
 
         m_.state_tokens = RDom(0, tokens, "token");
         const Expr token = m_.state_tokens;
-        const Expr value = select(likely(vv < value_dim), cast<float>(v(min(likely(vv), value_dim - 1), h, token)), 0.0f);
+        const Expr value = cast<float>(guarded(likely(vv < value_dim), v(within(vv, value_dim), h, token)));
         m_.state = Func("state");
         m_.state(vv, d, h) += m_.keys(d, token, h) * value;
         m_.over_keys = RDom(0, key_dim, "key");
@@ -63,6 +67,7 @@ public:
         o.dim(0).set_bounds(0, value_dim);
         o.dim(1).set_min(0);
         o.dim(2).set_bounds(0, tokens);
+        get_pipeline().add_custom_lowering_pass(make_guard_pass());
         m_.output.bound(vv, 0, value_dim).bound(t, 0, tokens);
     }
 

@@ -30,10 +30,8 @@ public:
 private:
     void state_reads() {
         const Var &d = m_.d, &v = m_.v, &r = m_.r, &i = m_.i, &c = m_.c, &h = m_.h;
-        const Expr real = likely(v < in_.value_dim) && likely(d < in_.key_dim);
-        const Expr initial = in_.initial_state(inside(v, in_.value_dim), inside(d, in_.key_dim), h);
         m_.state_before = Func("state_before");
-        m_.state_before(v, d, c, h) = mark_state_before(select(real, initial, 0.0f), v, d);
+        m_.state_before(v, d, c, h) = mark_state_before(initial_state(v, d), v, d);
 
         m_.over_keys = RDom(0, m_.padded_key_dim, "key");
         m_.state_reads = Func("state_reads");

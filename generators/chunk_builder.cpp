@@ -1,6 +1,7 @@
 #include "chunk_builder.h"
 
 #include "feature_map.h"
+#include "guard.h"
 #include "math.h"
 
 #include <limits>
@@ -61,25 +62,36 @@ Expr ChunkBuilder::value_between(Expr v, Expr r, Expr j, Expr i, Expr c) const {
     return select(exclusive(r), m_.value_decays.between(v, j, max(i - 1, 0), c, m_.h), m_.value_decays.between(v, j, i, c, m_.h));
 }
 
-Expr ChunkBuilder::inside(Expr channel, Expr extent) {
-    if (!channel.defined())
-        throw CompileError("an expression per head, or per channel of one kind, uses an input per channel of another kind");
-    return min(likely(channel), extent - 1);
+Expr ChunkBuilder::initial_state(Expr v, Expr d) const {
+    const Expr load = in_.initial_state(within(v, in_.value_dim), within(d, in_.key_dim), m_.h);
+    return guarded(likely(v < in_.value_dim) && likely(d < in_.key_dim), load);
+}
+
+Expr ChunkBuilder::initial_normalizer(Expr d) const {
+    return guarded(likely(d < in_.key_dim), in_.initial_normalizer(within(d, in_.key_dim), m_.h));
 }
 
 Expr ChunkBuilder::at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float padding) const {
     const Expr t = m_.c * m_.chunk + i, last = in_.tokens - 1;
+    const Expr real_key = d.defined() ? likely(d < in_.key_dim) : Expr(),
+               real_value = v.defined() ? likely(v < in_.value_dim) : Expr();
     const Token token([&](const std::string &name) -> Expr {
         const RowInput *input = row_.find(name);
         if (!input) throw CompileError("recurrence " + row_.name + " uses '" + name + "', which is none of its inputs");
         std::vector<Expr> point;
-        for (auto letter = input->dims.rbegin(); letter != input->dims.rend(); ++letter) {
-            switch (*letter) {
+        Expr real = Internal::const_true();
+        for (const char letter : kernel_dims(input->dims)) {
+            if ((letter == 'K' && !d.defined()) || (letter == 'V' && !v.defined()))
+                throw CompileError("recurrence " + row_.name + ": an expression per head, or per channel of one kind, uses '" +
+                                   name + "', which is per channel of another kind");
+            if (letter == 'K') real = real_key;
+            if (letter == 'V') real = real_value;
+            switch (letter) {
             case 'K':
-                point.push_back(inside(d, in_.key_dim));
+                point.push_back(within(d, in_.key_dim));
                 break;
             case 'V':
-                point.push_back(inside(v, in_.value_dim));
+                point.push_back(within(v, in_.value_dim));
                 break;
             case 'H':
             case 'G':
@@ -88,20 +100,17 @@ Expr ChunkBuilder::at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float
             case 'T':
                 point.push_back(min(t, last));
                 break;
-            case 'B':
-            case '(':
-            case ')':
-                break;
             default:
                 throw CompileError("input '" + name + "' of recurrence " + row_.name + " has dims " + input->dims +
                                    "; the letters are B, T, H, G, K, V");
             }
         }
-        return cast<float>(in_.tensors.at(name)(point));
+        const Expr load = in_.tensors.at(name)(point);
+        return cast<float>(Internal::is_const_one(real) ? load : guarded(real, load));
     });
     Expr real = t <= last;
-    if (d.defined()) real = real && likely(d < in_.key_dim);
-    if (v.defined()) real = real && likely(v < in_.value_dim);
+    if (d.defined()) real = real && real_key;
+    if (v.defined()) real = real && real_value;
     return select(real, cast<float>(expr(token)), padding);
 }
 

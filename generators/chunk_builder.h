@@ -45,8 +45,9 @@ protected:
     // o from the sum over the state: divided by q^T z in normalized rows.
     Expr normalized(Expr sum, Expr i, Expr c) const;
 
-    // A coordinate that never leaves the buffer. `likely` lets Halide peel the last, partial vector off.
-    static Expr inside(Expr channel, Expr extent);
+    // The initial state and normaliser, zero beyond their last channels.
+    Expr initial_state(Expr v, Expr d) const;
+    Expr initial_normalizer(Expr d) const;
 
 private:
     DecayFuncs decay_chain(const std::string &prefix, const std::vector<Expr> &lead, Expr log_decay, Expr decay);

@@ -3,6 +3,7 @@
 #include "../schedules/schedules.h"
 #include "carry.h"
 #include "chunk.h"
+#include "guard.h"
 #include "recurrence.h"
 
 namespace halation {
@@ -84,6 +85,7 @@ public:
         final_state_->dim(2).set_extent(heads);
         m_.output.bound(m_.v, 0, in.value_dim).bound(m_.t, 0, in.tokens);
         m_.final_state.bound(m_.v, 0, in.value_dim).bound(m_.d, 0, in.key_dim);
+        get_pipeline().add_custom_lowering_pass(make_guard_pass());
         if (form == Form::parallel) return;
         CarryNames names;
         names.state_before = m_.state_before.name();

@@ -1,6 +1,7 @@
 // hgrn: S_t = natural_exp(g_t) S_{t-1} + v_t for every channel, o_t = scale S_t.
 #include "../schedules/schedules.h"
 #include "carry.h"
+#include "guard.h"
 #include "math.h"
 #include "recurrence.h"
 #include "scan.h"
@@ -34,14 +35,14 @@ public:
     void generate() {
         const Var &v = m_.v, &n = m_.n, &c = m_.c, &t = m_.t;
         const Expr channels = initial_state.dim(0).extent(), tokens = values.dim(1).extent();
-        const Expr channel = min(likely(v), channels - 1), token = min(c, tokens - 1);
+        const Expr channel = within(v, channels), real = likely(v < channels), token = min(c, tokens - 1);
         m_.elements = 1;
         m_.state_before = Func("state_before");
-        m_.state_before(v, n, c) = mark_state_before(select(likely(v < channels), initial_state(channel), 0.0f), v, n);
-        const Expr decay = min(natural_exp(cast<float>(g(channel, token))), std::numeric_limits<float>::max());
+        m_.state_before(v, n, c) = mark_state_before(guarded(real, initial_state(channel)), v, n);
+        const Expr decay = min(natural_exp(cast<float>(guarded(real, g(channel, token)))), std::numeric_limits<float>::max());
         m_.state_after = Func("state_after");
         m_.state_after(v, n, c) =
-            mark_state_after(decay * m_.state_before(v, n, c) + cast<float>(values(channel, token)), v, n, {});
+            mark_state_after(decay * m_.state_before(v, n, c) + cast<float>(guarded(real, values(channel, token))), v, n, {});
         m_.final_state_copy = Func("final_state_copy");
         m_.final_state_copy(v, n, c) = mark_copy_out(m_.state_after(v, n, c), {v}, v < channels);
         m_.over_elements = RDom(0, 1);
@@ -63,6 +64,7 @@ public:
         m_.final_state.bound(v, 0, channels);
         CarryNames names{m_.state_before.name(), m_.state_after.name(), m_.final_state_copy.name(), {}, m_.t.name()};
         names.copies[m_.final_state_copy.name()] = m_.final_state.name();
+        get_pipeline().add_custom_lowering_pass(make_guard_pass());
         get_pipeline().add_custom_lowering_pass(make_carry_pass(names));
     }
 

@@ -13,9 +13,8 @@ void ChunkBuilder::normalizer() {
     const RDom token(0, m_.chunk, 0, m_.chunks, "normalizer_token");
     const RVar j = token.x, cc = token.y;
     // z behaves like one more value channel, whose values are 1.
-    const Expr initial = select(likely(d < in_.key_dim), in_.initial_normalizer(inside(d, in_.key_dim), h), 0.0f);
     m_.normalizer = Func("normalizer");
-    m_.normalizer(d, c, h) = select(c == 0, initial, 0.0f);
+    m_.normalizer(d, c, h) = select(c == 0, initial_normalizer(d), 0.0f);
     const Expr decayed = decayed_by_chunk(m_.normalizer(d, cc, h), Expr(), d, cc);
     Expr written = m_.writes_to_end(d, 0, j, cc, h);
     if (head_decay()) written *= m_.decays.after(j, cc, h);

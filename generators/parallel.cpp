@@ -119,9 +119,8 @@ private:
 
     void state_reads() {
         const Var &d = m_.d, &v = m_.v, &r = m_.r, &i = m_.i, &c = m_.c, &h = m_.h;
-        const Expr real = likely(v < in_.value_dim) && likely(d < in_.key_dim);
         m_.state_before = Func("initial_state_padded");
-        m_.state_before(v, d, h) = select(real, in_.initial_state(inside(v, in_.value_dim), inside(d, in_.key_dim), h), 0.0f);
+        m_.state_before(v, d, h) = initial_state(v, d);
         m_.over_keys = RDom(0, m_.padded_key_dim, "key");
         const Expr k = m_.over_keys;
         Expr read = m_.reads_from_start(k, r, i, c, h);

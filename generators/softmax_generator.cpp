@@ -1,6 +1,7 @@
 // softmax attention with a KV cache: the T queries are the last T of the S cached tokens.
 #include "../schedules/schedules.h"
 #include "attention.h"
+#include "guard.h"
 #include "math.h"
 #include "recurrence.h"
 
@@ -33,11 +34,11 @@ public:
         const Expr key_dim = q.dim(0).extent(), value_dim = v.dim(0).extent(), tokens = q.dim(2).extent();
         const float lowest = std::numeric_limits<float>::lowest();
         m_.cached = k.dim(2).extent();
-        const Expr channel = min(likely(d), key_dim - 1), real = likely(d < key_dim);
+        const Expr channel = within(d, key_dim), real = likely(d < key_dim);
         m_.queries = Func("queries");
-        m_.queries(d, t, h) = select(real, cast<float>(q(channel, h, min(t, tokens - 1))) * scale, 0.0f);
+        m_.queries(d, t, h) = cast<float>(guarded(real, q(channel, h, min(t, tokens - 1)))) * scale;
         m_.keys = Func("keys");
-        m_.keys(d, s, h) = select(real, cast<float>(k(channel, h, min(s, m_.cached - 1))), 0.0f);
+        m_.keys(d, s, h) = cast<float>(guarded(real, k(channel, h, min(s, m_.cached - 1))));
 
         m_.over_keys = RDom(0, key_dim, "key");
         m_.scores = Func("scores");
@@ -57,7 +58,7 @@ public:
         m_.sums(t, h) += m_.weights(m_.over_sums, t, h);
 
         m_.over_cached = RDom(0, m_.cached, "cached");
-        const Expr value = cast<float>(v(min(likely(vv), value_dim - 1), h, m_.over_cached));
+        const Expr value = cast<float>(guarded(likely(vv < value_dim), v(within(vv, value_dim), h, m_.over_cached)));
         m_.output_sums = Func("output_sums");
         m_.output_sums(vv, t, h) += m_.weights(m_.over_cached, t, h) * value;
         m_.output = Func("output");
@@ -70,6 +71,7 @@ public:
         o.dim(0).set_bounds(0, value_dim);
         o.dim(1).set_min(0);
         o.dim(2).set_bounds(0, tokens);
+        get_pipeline().add_custom_lowering_pass(make_guard_pass());
         m_.output.bound(vv, 0, value_dim).bound(t, 0, tokens);
     }
 

@@ -2,6 +2,7 @@
 // S_t[n] = exp(dt A[n]) S_{t-1}[n] + B_t[n] dt x, o_t = (scale sum_n C_t[n] S_t[n] + D x) silu(z).
 #include "../schedules/schedules.h"
 #include "carry.h"
+#include "guard.h"
 #include "math.h"
 #include "recurrence.h"
 #include "scan.h"
@@ -41,15 +42,14 @@ public:
     void generate() {
         const Var &v = m_.v, &n = m_.n, &c = m_.c, &t = m_.t;
         const Expr channels = initial_state.dim(0).extent(), tokens = x.dim(1).extent();
-        const Expr channel = min(likely(v), channels - 1), token = min(c, tokens - 1);
+        const Expr channel = within(v, channels), real = likely(v < channels), token = min(c, tokens - 1);
         m_.elements = initial_state.dim(1).extent();
-        const Expr real = likely(v < channels);
         m_.rates = Func("rates");
-        m_.rates(v, n) = cast<float>(A(n, channel));
+        m_.rates(v, n) = cast<float>(guarded(real, A(n, channel)));
         m_.state_before = Func("state_before");
-        m_.state_before(v, n, c) = mark_state_before(select(real, initial_state(channel, n), 0.0f), v, n);
+        m_.state_before(v, n, c) = mark_state_before(guarded(real, initial_state(channel, n)), v, n);
 
-        const Expr step = cast<float>(dt(channel, token)), input = cast<float>(x(channel, token));
+        const Expr step = cast<float>(guarded(real, dt(channel, token))), input = cast<float>(guarded(real, x(channel, token)));
         const Expr decay = min(natural_exp(step * m_.rates(v, n)), std::numeric_limits<float>::max());
         m_.state_after = Func("state_after");
         m_.state_after(v, n, c) =
@@ -61,8 +61,9 @@ public:
         const Expr element = m_.over_elements;
         m_.reads = Func("reads");
         m_.reads(v, c) += cast<float>(C(element, token)) * m_.state_after(v, element, c);
-        const Expr through = scale * m_.reads(v, t) + cast<float>(D(channel)) * cast<float>(x(channel, min(t, tokens - 1)));
-        const Expr gate = cast<float>(z(channel, min(t, tokens - 1)));
+        const Expr through = scale * m_.reads(v, t) +
+                             cast<float>(guarded(real, D(channel))) * cast<float>(guarded(real, x(channel, min(t, tokens - 1))));
+        const Expr gate = cast<float>(guarded(real, z(channel, min(t, tokens - 1))));
         const Expr gated = select(has_z != 0, through * (gate / (1.0f + natural_exp(-gate))), through);
         m_.output = Func("output");
         m_.output(v, t) = in_order(cast(type, gated), {m_.final_state_copy(v, 0, t), m_.final_state_copy(v, m_.elements - 1, t)});
@@ -84,6 +85,7 @@ public:
         m_.final_state.bound(v, 0, channels).bound(n, 0, m_.elements);
         CarryNames names{m_.state_before.name(), m_.state_after.name(), m_.final_state_copy.name(), {}, m_.t.name()};
         names.copies[m_.final_state_copy.name()] = m_.final_state.name();
+        get_pipeline().add_custom_lowering_pass(make_guard_pass());
         get_pipeline().add_custom_lowering_pass(make_carry_pass(names));
     }
 
