@@ -4,8 +4,6 @@
 #include "guard.h"
 #include "math.h"
 
-#include <limits>
-
 namespace halation {
 
 using namespace Halide;
@@ -178,10 +176,6 @@ DecayFuncs ChunkBuilder::decay_chain(const std::string &prefix, const std::vecto
     return f;
 }
 
-Expr ChunkBuilder::decay_of(Expr log_decay) {
-    return min(natural_exp(log_decay), std::numeric_limits<float>::max());
-}
-
 void ChunkBuilder::decays() {
     if (m_.key_decay) {
         m_.decays = decay_chain("", {m_.d}, at_token(row_.log_decay_per_key_channel, m_.d, Expr(), m_.i), Expr());
@@ -196,7 +190,8 @@ void ChunkBuilder::decays() {
 
 Expr ChunkBuilder::decayed_by_chunk(Expr state, Expr v, Expr d, Expr c) const {
     const DecayFuncs &f = m_.decays;
-    if (m_.key_decay) state *= f.whole(d, c, m_.h);
+    // One after the other: the product of the two decays may be more than a float.
+    if (m_.key_decay) state = strict_float(state * f.whole(d, c, m_.h));
     if (f.whole_complement.defined()) {
         // A constant decay near 1 would lose the same share to rounding in every chunk.
         state = strict_float(state - f.whole_complement(c, m_.h) * state);

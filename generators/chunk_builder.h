@@ -29,9 +29,6 @@ protected:
     // Whether reader r sees the state before its own token's decay.
     Expr exclusive(Expr r) const;
 
-    // A decay is exp of its logarithm; beyond the range of a float it saturates, so that it leaves an empty state zero.
-    static Expr decay_of(Expr log_decay);
-
     // Decays per head are factors of finished sums; per key channel they go into the vectors that are summed. These are
     // 1 where the row has no such decay.
     Expr head_factor(const Func &decay, Expr i) const;

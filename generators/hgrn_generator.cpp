@@ -6,8 +6,6 @@
 #include "recurrence.h"
 #include "scan.h"
 
-#include <limits>
-
 namespace halation {
 
 using namespace Halide;
@@ -39,7 +37,7 @@ public:
         m_.elements = 1;
         m_.state_before = Func("state_before");
         m_.state_before(v, n, c) = mark_state_before(guarded(real, initial_state(channel)), v, n);
-        const Expr decay = min(natural_exp(cast<float>(guarded(real, g(channel, token)))), std::numeric_limits<float>::max());
+        const Expr decay = decay_of(cast<float>(guarded(real, g(channel, token))));
         m_.state_after = Func("state_after");
         m_.state_after(v, n, c) =
             mark_state_after(decay * m_.state_before(v, n, c) + cast<float>(guarded(real, values(channel, token))), v, n, {});

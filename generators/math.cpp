@@ -27,6 +27,11 @@ Expr natural_exp(Expr x) {
     return select(is_nan, x, x<-87.33654f, 0.0f, x> 88.722839f, infinity, result);
 }
 
+// The argument is bounded, not the result: a minimum with a large float may be simplified away.
+Expr decay_of(Expr x) {
+    return natural_exp(select(x > 83.1776617f, 83.1776617f, x));
+}
+
 // x = 2^n m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1).
 Expr natural_log(Expr x) {
     const Expr bits = reinterpret<int32_t>(x);

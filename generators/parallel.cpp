@@ -1,5 +1,6 @@
 #include "carry.h"
 #include "chunk_builder.h"
+#include "math.h"
 
 namespace halation {
 
@@ -131,9 +132,9 @@ private:
 
     Expr from_initial_state(Expr r) const {
         const Var &v = m_.v, &i = m_.i, &c = m_.c, &h = m_.h;
-        Expr sum = reader_factor(v, r, i) * m_.state_reads(v, r, i, c, h);
-        if (head_decay()) sum *= m_.decays.chunks_before(c, h);
-        if (m_.value_decay) sum *= m_.value_decays.chunks_before(v, c, h);
+        Expr sum = strict_float(reader_factor(v, r, i) * m_.state_reads(v, r, i, c, h));
+        if (head_decay()) sum = strict_float(sum * m_.decays.chunks_before(c, h));
+        if (m_.value_decay) sum = strict_float(sum * m_.value_decays.chunks_before(v, c, h));
         return sum;
     }
 
@@ -188,15 +189,20 @@ private:
         const RVar j = m_.state_terms[0], w = m_.state_terms[1], e = m_.state_terms[2];
         Expr decayed = m_.state_before(v, d, h);
         Expr write = m_.writes_to_end(d, w, j, e, h) * m_.written_to_end(v, w, j, e, h);
+        // One after the other: the product of two decays may be more than a float.
+        const auto decay = [&](Expr by) { decayed = strict_float(decayed * by); };
         if (m_.key_decay) {
-            decayed *= m_.decays.chunks_before(d, last, h) * m_.decays.whole(d, last, h);
+            decay(m_.decays.chunks_before(d, last, h));
+            decay(m_.decays.whole(d, last, h));
             write *= m_.decays.chunks_after(d, e, h);
         } else if (head_decay()) {
-            decayed *= m_.decays.chunks_before(last, h) * m_.decays.whole(last, h);
+            decay(m_.decays.chunks_before(last, h));
+            decay(m_.decays.whole(last, h));
             write *= m_.decays.chunks_after(e, h);
         }
         if (m_.value_decay) {
-            decayed *= m_.value_decays.chunks_before(v, last, h) * m_.value_decays.whole(v, last, h);
+            decay(m_.value_decays.chunks_before(v, last, h));
+            decay(m_.value_decays.whole(v, last, h));
             write *= m_.value_decays.chunks_after(v, e, h);
         }
         m_.state_sums = Func("state_sums");

@@ -7,8 +7,6 @@
 #include "recurrence.h"
 #include "scan.h"
 
-#include <limits>
-
 namespace halation {
 
 using namespace Halide;
@@ -50,7 +48,7 @@ public:
         m_.state_before(v, n, c) = mark_state_before(guarded(real, initial_state(channel, n)), v, n);
 
         const Expr step = cast<float>(guarded(real, dt(channel, token))), input = cast<float>(guarded(real, x(channel, token)));
-        const Expr decay = min(natural_exp(step * m_.rates(v, n)), std::numeric_limits<float>::max());
+        const Expr decay = decay_of(step * m_.rates(v, n));
         m_.state_after = Func("state_after");
         m_.state_after(v, n, c) =
             mark_state_after(decay * m_.state_before(v, n, c) + cast<float>(B(n, token)) * (step * input), v, n, {});

@@ -120,6 +120,12 @@ halation_status check_dims(const halation_problem &given, Problem *problem) {
     return HALATION_OK;
 }
 
+bool has_gates(const halation_row &row) {
+    for (int i = 0; i < row.input_count; i++)
+        if (row.inputs[i].role == HALATION_ROLE_GATE) return true;
+    return false;
+}
+
 halation_status check_types(const halation_problem &given, Problem *problem) {
     if (!same_type(given.type, float32) && !same_type(given.type, float16) && !same_type(given.type, bfloat16))
         return fail(HALATION_INVALID_ARGUMENT, "type: got %s; may be float32, float16 or bfloat16",
@@ -128,7 +134,7 @@ halation_status check_types(const halation_problem &given, Problem *problem) {
         return fail(HALATION_INVALID_ARGUMENT, "gate_type: got %s; may be float32 or the problem's type, %s",
                     type_name(given.gate_type).c_str(), type_name(given.type).c_str());
     problem->type = given.type;
-    problem->gate_type = given.gate_type;
+    problem->gate_type = has_gates(*problem->row) ? given.gate_type : float32;
     return HALATION_OK;
 }
 

@@ -26,8 +26,8 @@ struct CpuMachine {
     int parallel_block, parallel_rows;
     // ssm and hgrn: vectors of channels in a tile, tokens handed to a kernel at once.
     int scan_value_vectors, scan_segment;
-    // softmax: queries that share a pass over the cache.
-    int query_rows;
+    // softmax: keys whose products with a vector of queries are kept in registers.
+    int key_rows;
 };
 
 const CpuMachine &cpu_machine(const Halide::Target &target);

@@ -5,29 +5,23 @@ namespace halation {
 
 using namespace Halide;
 
-// Loops: head, block of queries. The scores of a block with the whole cache are kept, so that each key and each value is
-// read once per block; they fit the second-level cache up to some ten thousand cached tokens.
-void softmax_cpu(Attention &m, bool decode, const CpuMachine &machine) {
-    const int lanes = machine.lanes, rows = decode ? 1 : machine.query_rows, tile = lanes * 2;
-    Var to("to"), ti("ti"), vo("vo"), vi("vi"), lane("lane");
-    m.output.split(m.t, to, ti, rows, TailStrategy::GuardWithIf)
-        .split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
-        .reorder(vi, ti, vo, to, m.h)
-        .vectorize(vi, lanes);
-    m.queries.compute_at(m.output, to).vectorize(m.d, lanes, TailStrategy::RoundUp);
+namespace {
 
-    // A vector of partial sums over key channels for each query of the block.
+// A few queries: each key is one dot product along its channels, with a vector of partial sums.
+void few_queries(Attention &m, const Var &to, const Var &vo, const CpuMachine &machine) {
+    const int lanes = machine.lanes, tile = lanes * machine.value_vectors;
+    Var lane("lane");
     RVar ko("ko"), ki("ki");
-    m.masked.compute_at(m.output, to).bound_extent(m.t, rows).vectorize(m.s, lanes, TailStrategy::RoundUp).reorder(m.t, m.s);
-    m.scores.compute_at(m.masked, m.s).vectorize(m.s, lanes, TailStrategy::RoundUp).bound_extent(m.t, rows);
-    m.scores.update().reorder(m.t, m.s).split(m.over_keys, ko, ki, lanes);
+    m.queries.compute_at(m.output, to).vectorize(m.d, lanes, TailStrategy::RoundUp);
+    m.masked.compute_at(m.output, to).vectorize(m.s, lanes, TailStrategy::RoundUp);
+    m.scores.compute_at(m.masked, m.s).vectorize(m.s, lanes, TailStrategy::RoundUp);
+    m.scores.update().split(m.over_keys, ko, ki, lanes);
     Func partial = m.scores.update().rfactor(ki, lane);
-    partial.compute_at(m.scores, m.s).vectorize(lane, lanes).unroll(m.t);
-    partial.update().reorder(lane, m.t, ko, m.s).vectorize(lane, lanes).unroll(m.t);
-    m.scores.update().reorder(ki, m.t, m.s).atomic().vectorize(ki, lanes);
-
+    partial.compute_at(m.scores, m.s).vectorize(lane, lanes);
+    partial.update().vectorize(lane, lanes);
+    m.scores.update().atomic().vectorize(ki, lanes);
+    m.weights.compute_at(m.output, to).vectorize(m.s, lanes, TailStrategy::RoundUp);
     m.maxima.compute_at(m.output, to);
-    m.weights.compute_at(m.output, to).bound_extent(m.t, rows).vectorize(m.s, lanes, TailStrategy::RoundUp);
     m.sums.compute_at(m.output, to);
     for (auto [f, over] : {std::make_pair(&m.maxima, &m.over_maxima), std::make_pair(&m.sums, &m.over_sums)}) {
         RVar so("so"), si("si");
@@ -37,14 +31,50 @@ void softmax_cpu(Attention &m, bool decode, const CpuMachine &machine) {
         part.update().vectorize(lane, lanes);
         f->update().atomic().vectorize(si, lanes);
     }
+    m.output_sums.compute_at(m.output, vo).bound_extent(m.v, tile).vectorize(m.v, lanes).unroll(m.v);
+    m.output_sums.update().reorder(m.v, m.over_cached.x, m.t).vectorize(m.v, lanes).unroll(m.v);
+}
 
-    m.output_sums.compute_at(m.output, vo)
-        .bound_extent(m.t, rows)
-        .bound_extent(m.v, tile)
-        .vectorize(m.v, lanes)
-        .unroll(m.v)
-        .unroll(m.t);
-    m.output_sums.update().reorder(m.v, m.t, m.over_cached.x).vectorize(m.v, lanes).unroll(m.v).unroll(m.t);
+// Many queries: they lie across the lanes, so that no sum runs across a vector.
+void many_queries(Attention &m, const Var &to, const Var &vo, const CpuMachine &machine) {
+    const int lanes = machine.lanes, tile = lanes * machine.value_vectors;
+    Var so("so"), si("si"), tq("tq"), tr("tr");
+    m.queries.compute_at(m.output, to).reorder_storage(m.t, m.d, m.h).reorder(m.t, m.d);
+    m.masked.compute_at(m.output, to)
+        .reorder_storage(m.t, m.s, m.h)
+        .bound_extent(m.t, lanes)
+        .split(m.s, so, si, machine.key_rows, TailStrategy::RoundUp)
+        .reorder(m.t, si, so)
+        .vectorize(m.t, lanes)
+        .unroll(si);
+    m.scores.compute_at(m.masked, so).reorder_storage(m.t, m.s, m.h).reorder(m.t, m.s).vectorize(m.t, lanes).unroll(m.s);
+    m.scores.update().reorder(m.t, m.s, m.over_keys.x).vectorize(m.t, lanes).unroll(m.s);
+    m.weights.compute_at(m.output, to).reorder_storage(m.t, m.s, m.h).bound_extent(m.t, lanes).reorder(m.t, m.s).vectorize(m.t, lanes);
+    for (auto [f, over] : {std::make_pair(&m.maxima, &m.over_maxima), std::make_pair(&m.sums, &m.over_sums)}) {
+        f->compute_at(m.output, to).bound_extent(m.t, lanes).vectorize(m.t, lanes);
+        f->update().reorder(m.t, over->x).vectorize(m.t, lanes);
+    }
+    const int rows = std::min(lanes, machine.parallel_rows);
+    m.output_sums.compute_at(m.output, vo).bound_extent(m.t, lanes).bound_extent(m.v, tile).vectorize(m.v, lanes).unroll(m.v);
+    m.output_sums.update().split(m.t, tq, tr, rows).reorder(m.v, tr, m.over_cached.x, tq).vectorize(m.v, lanes).unroll(m.v).unroll(tr);
+}
+
+}  // namespace
+
+// Loops: head, block of queries. The scores of a block with the whole cache are kept, so that each key and each value is
+// read once per block; they fit the second-level cache up to some ten thousand cached tokens.
+void softmax_cpu(Attention &m, bool decode, const CpuMachine &machine) {
+    const int lanes = machine.lanes, tile = lanes * machine.value_vectors;
+    Var to("to"), ti("ti"), vo("vo"), vi("vi");
+    m.output.split(m.t, to, ti, decode ? 1 : lanes, TailStrategy::GuardWithIf)
+        .split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
+        .reorder(vi, ti, vo, to, m.h)
+        .vectorize(vi, lanes);
+    if (decode) {
+        few_queries(m, to, vo, machine);
+    } else {
+        many_queries(m, to, vo, machine);
+    }
 }
 
 }  // namespace halation

@@ -110,7 +110,7 @@ typedef struct halation_problem {
     int64_t heads, value_heads;  /* H and HV; 1 and 1 where the recurrence has no heads */
     int64_t key_dim, value_dim;  /* K and V; hgrn: K = 1, V = D; ssm: K = N, V = D */
     DLDataType type;             /* of q, k, v, o: float32, float16 or bfloat16 */
-    DLDataType gate_type;        /* of gates, beta, a, b, bonus: float32 or `type` */
+    DLDataType gate_type;        /* of gates, beta, a, b, bonus: float32 or `type`; ignored where there are none */
     double scale;                /* multiplies the output; NaN: the recurrence's default */
 } halation_problem;
 
