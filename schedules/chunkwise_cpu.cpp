@@ -26,6 +26,8 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
         prepared(*f)->vectorize(m.d, lanes, TailStrategy::RoundUp);
     }
     m.reads.bound(m.r, 0, m.readers).unroll(m.r);
+    // Whole rows at a time: read tile by tile, each row would be waited for once per tile (Zen 5, kda: 85 to 70 ms).
+    prepared(m.values)->vectorize(m.v, lanes, TailStrategy::RoundUp);
     prepared(m.products)->bound(m.r, 0, m.readers).bound(m.w, 0, m.writers).bound(m.j, 0, C).bound(m.i, 0, C);
     decays_cpu(m.decays, m.key_decay ? &m.d : nullptr, !m.key_decay, false, machine, [&](Func &f) { prepared(f); });
     if (m.key_decay) {
@@ -48,7 +50,6 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
     m.state_before.vectorize(m.v, lanes).unroll(m.v);
     m.final_state_copy.compute_at(m.output, c).bound_extent(m.c, 1).bound_extent(m.v, tile).vectorize(m.v, lanes).unroll(m.v);
 
-    m.values.compute_at(m.output, c).vectorize(m.v, lanes).unroll(m.v).unroll(m.i);
     {
         RVar ko("ko"), ku("ku");
         m.state_reads.compute_at(m.output, c).bound(m.r, 0, m.readers).bound(m.i, 0, C);

@@ -30,6 +30,8 @@ void decays_cpu(DecayFuncs &decays, const Var *channel, bool between, bool acros
     if (across_chunks) {
         used.insert(used.end(), {&decays.before_log, &decays.chunks_before, &decays.after_log, &decays.chunks_after});
     }
+    // Copied before it is worked on: a loop of loads and stores keeps many rows on their way from memory, one with exp few.
+    if (channel) used.push_back(&decays.log_step);
     for (Func *f : used) {
         place(*f);
         if (channel) vectorize_stages(*f, *channel, machine.lanes);

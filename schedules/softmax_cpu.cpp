@@ -49,14 +49,23 @@ void many_queries(Attention &m, const Var &to, const Var &vo, const CpuMachine &
         .unroll(si);
     m.scores.compute_at(m.masked, so).reorder_storage(m.t, m.s, m.h).reorder(m.t, m.s).vectorize(m.t, lanes).unroll(m.s);
     m.scores.update().reorder(m.t, m.s, m.over_keys.x).vectorize(m.t, lanes).unroll(m.s);
-    m.weights.compute_at(m.output, to).reorder_storage(m.t, m.s, m.h).bound_extent(m.t, lanes).reorder(m.t, m.s).vectorize(m.t, lanes);
+    m.weights.compute_at(m.output, to)
+        .reorder_storage(m.t, m.s, m.h)
+        .bound_extent(m.t, lanes)
+        .reorder(m.t, m.s)
+        .vectorize(m.t, lanes);
     for (auto [f, over] : {std::make_pair(&m.maxima, &m.over_maxima), std::make_pair(&m.sums, &m.over_sums)}) {
         f->compute_at(m.output, to).bound_extent(m.t, lanes).vectorize(m.t, lanes);
         f->update().reorder(m.t, over->x).vectorize(m.t, lanes);
     }
     const int rows = std::min(lanes, machine.parallel_rows);
     m.output_sums.compute_at(m.output, vo).bound_extent(m.t, lanes).bound_extent(m.v, tile).vectorize(m.v, lanes).unroll(m.v);
-    m.output_sums.update().split(m.t, tq, tr, rows).reorder(m.v, tr, m.over_cached.x, tq).vectorize(m.v, lanes).unroll(m.v).unroll(tr);
+    m.output_sums.update()
+        .split(m.t, tq, tr, rows)
+        .reorder(m.v, tr, m.over_cached.x, tq)
+        .vectorize(m.v, lanes)
+        .unroll(m.v)
+        .unroll(tr);
 }
 
 }  // namespace
