@@ -1,11 +1,14 @@
-# halation_add_kernels(<target> TABLE <function> VARIANTS <file>... [ISAS <isa>...] [TYPES <type>...])
+# halation_add_kernels(<target> TABLE <function> VARIANTS <file>... [ISAS <isa>...] [TYPES <type>...] [GENERATOR <target>])
 #
 # A library of generated kernels. <file> holds lines of the variants table (see variants.txt); ISAS and TYPES keep
-# only those kernels. The library offers one symbol, `const halation_kernel_table *<function>(void)`: everything else in it,
+# only those kernels. GENERATOR is the program that makes them, halation_generate unless a recurrence is one of your own. The library offers one symbol, `const halation_kernel_table *<function>(void)`: everything else in it,
 # Halide's runtime functions included, is local, so that any number of such libraries and Halide itself can be linked
 # into one program.
 function(halation_add_kernels target)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TABLE" "VARIANTS;ISAS;TYPES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TABLE;GENERATOR" "VARIANTS;ISAS;TYPES")
+    if(NOT arg_GENERATOR)
+        set(arg_GENERATOR halation_generate)
+    endif()
     if(NOT arg_TABLE OR NOT arg_VARIANTS)
         message(FATAL_ERROR "halation_add_kernels(${target}) needs TABLE <function> and VARIANTS <file>")
     endif()
@@ -27,8 +30,8 @@ function(halation_add_kernels target)
         halation_variant_name("${words}" name)
         set(object ${directory}/${name}.o)
         add_custom_command(OUTPUT ${object}
-            COMMAND halation_generate kernel ${directory} ${words}
-            DEPENDS halation_generate
+            COMMAND ${arg_GENERATOR} kernel ${directory} ${words}
+            DEPENDS ${arg_GENERATOR}
             COMMENT "Kernel ${name}"
             VERBATIM)
         list(APPEND objects ${object})
@@ -37,8 +40,8 @@ function(halation_add_kernels target)
     list(JOIN variants "\n" lines)
     file(CONFIGURE OUTPUT ${directory}/variants.txt CONTENT "${lines}\n" @ONLY)
     add_custom_command(OUTPUT ${directory}/table.cpp
-        COMMAND halation_generate table ${arg_TABLE} ${directory}/variants.txt ${directory}/table.cpp
-        DEPENDS halation_generate ${directory}/variants.txt
+        COMMAND ${arg_GENERATOR} table ${arg_TABLE} ${directory}/variants.txt ${directory}/table.cpp
+        DEPENDS ${arg_GENERATOR} ${directory}/variants.txt
         VERBATIM)
 
     add_library(${target}_glue OBJECT ${directory}/table.cpp ${HALATION_KERNEL_GLUE})
