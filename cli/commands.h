@@ -22,6 +22,7 @@ void add_list(CLI::App &app);
 void add_run(CLI::App &app);
 void add_check(CLI::App &app);
 void add_demo(CLI::App &app);
+void add_bench(CLI::App &app);
 
 }  // namespace halation::cli
 #endif

@@ -29,6 +29,7 @@ int run(int argc, char **argv) {
     halation::cli::add_run(app);
     halation::cli::add_check(app);
     halation::cli::add_demo(app);
+    halation::cli::add_bench(app);
     if (argc > 1 && argv[1][0] != '-') {  // the library would only say that a command is missing
         const auto named = [&](const CLI::App *command) { return command->get_name() == argv[1]; };
         if (app.get_subcommands(named).empty())

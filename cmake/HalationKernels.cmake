@@ -1,9 +1,10 @@
 # halation_add_kernels(<target> TABLE <function> VARIANTS <file>... [ISAS <isa>...] [TYPES <type>...] [GENERATOR <target>])
 #
 # A library of generated kernels. <file> holds lines of the variants table (see variants.txt); ISAS and TYPES keep
-# only those kernels. GENERATOR is the program that makes them, halation_generate unless a recurrence is one of your own. The library offers one symbol, `const halation_kernel_table *<function>(void)`: everything else in it,
-# Halide's runtime functions included, is local, so that any number of such libraries and Halide itself can be linked
-# into one program.
+# only those kernels. GENERATOR is the program that makes them: halation_generate, unless a recurrence is one of your own.
+#
+# The library offers one symbol, `const halation_kernel_table *<function>(void)`. Everything else in it, Halide's runtime
+# functions included, is local, so that any number of such libraries and Halide itself can be linked into one program.
 function(halation_add_kernels target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "TABLE;GENERATOR" "VARIANTS;ISAS;TYPES")
     if(NOT arg_GENERATOR)

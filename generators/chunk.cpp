@@ -21,6 +21,7 @@ public:
         vectors_at_the_ends();
         normalizer();
         state_reads();
+        solve();
         values_written();
         outputs();
         state();
@@ -38,9 +39,8 @@ private:
         m_.state_reads(v, r, i, c, h) += m_.reads_from_start(m_.over_keys, r, i, c, h) * m_.state_before(v, m_.over_keys, c, h);
     }
 
-    void values_written() {
-        const Var &v = m_.v, &w = m_.w, &i = m_.i, &j = m_.j, &c = m_.c, &h = m_.h;
-        Expr value = m_.values(v, j, c, h);
+    void solve() {
+        const Var &v = m_.v, &i = m_.i, &c = m_.c, &h = m_.h;
         if (row_.write != Write::additive) {
             m_.earlier = RDom(0, m_.chunk, 0, m_.chunk, "earlier");
             m_.earlier.where(m_.earlier.x < m_.earlier.y);
@@ -53,7 +53,6 @@ private:
                     m_.solved(v, ei, c, h) -= m_.beta(v, ei, c, h) * m_.products(1, 0, ej, ei, c, h) *
                                               value_between(v, 1, ej, ei, c) * m_.solved(v, ej, c, h);
                 }
-                value = m_.solved(v, j, c, h);
             } else {
                 m_.solved(v, i, c, h) = from_state;
                 if (m_.chunk > 1) {
@@ -61,14 +60,8 @@ private:
                         value_between(v, 1, ej, ei, c) * (m_.products(1, 0, ej, ei, c, h) * m_.values(v, ej, c, h) +
                                                           m_.products(1, 1, ej, ei, c, h) * m_.solved(v, ej, c, h));
                 }
-                value = select(w == 0, value, m_.solved(v, j, c, h));
             }
         }
-        m_.written = Func("written");
-        m_.written(v, w, j, c, h) = value;
-        m_.written_to_end = Func("written_to_end");
-        m_.written_to_end(v, w, j, c, h) =
-            m_.written(v, w, j, c, h) * head_factor(m_.decays.after, j) * value_factor(m_.value_decays.after, v, j);
     }
 
     void outputs() {

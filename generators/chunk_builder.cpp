@@ -246,4 +246,16 @@ void ChunkBuilder::vectors_at_the_ends() {
     m_.writes_to_end(d, w, j, c, h) = write;
 }
 
+void ChunkBuilder::values_written() {
+    const Var &v = m_.v, &w = m_.w, &j = m_.j, &c = m_.c, &h = m_.h;
+    Expr value = m_.values(v, j, c, h);
+    if (row_.write == Write::delta) value = m_.solved(v, j, c, h);
+    if (row_.write == Write::low_rank) value = select(w == 0, value, m_.solved(v, j, c, h));
+    m_.written = Func("written");
+    m_.written(v, w, j, c, h) = value;
+    m_.written_to_end = Func("written_to_end");
+    m_.written_to_end(v, w, j, c, h) =
+        m_.written(v, w, j, c, h) * head_factor(m_.decays.after, j) * value_factor(m_.value_decays.after, v, j);
+}
+
 }  // namespace halation

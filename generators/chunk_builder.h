@@ -24,6 +24,8 @@ protected:
     void products();
     void vectors_at_the_ends();
     void normalizer();
+    // After the form has said what `solved` is.
+    void values_written();
 
     bool head_decay() const { return row_.log_decay_per_head || row_.decay_per_head; }
     // Whether reader r sees the state before its own token's decay.

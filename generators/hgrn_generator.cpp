@@ -60,10 +60,7 @@ public:
         initial_state.dim(0).set_min(0);
         m_.output.bound(v, 0, channels).bound(t, 0, tokens);
         m_.final_state.bound(v, 0, channels);
-        CarryNames names{m_.state_before.name(), m_.state_after.name(), m_.final_state_copy.name(), {}, m_.t.name()};
-        names.copies[m_.final_state_copy.name()] = m_.final_state.name();
-        get_pipeline().add_custom_lowering_pass(make_guard_pass());
-        get_pipeline().add_custom_lowering_pass(make_carry_pass(names));
+        resolve_markers(get_pipeline(), m_);
     }
 
     void schedule() { scan_cpu(m_, cpu_machine(get_target())); }

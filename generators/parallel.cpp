@@ -27,6 +27,7 @@ public:
         decays_of_chunks();
         products_across();
         state_reads();
+        solve();
         values_written();
         outputs();
         state();
@@ -138,10 +139,9 @@ private:
         return sum;
     }
 
-    void values_written() {
-        const Var &v = m_.v, &w = m_.w, &i = m_.i, &j = m_.j, &c = m_.c, &h = m_.h;
+    void solve() {
+        const Var &v = m_.v, &i = m_.i, &c = m_.c, &h = m_.h;
         const int C = m_.chunk;
-        Expr value = m_.values(v, j, c, h);
         if (row_.write != Write::additive) {
             m_.earlier = RDom({{0, C}, {0, m_.chunks}, {0, C}, {0, m_.chunks}}, "earlier");
             const RVar ej = m_.earlier[0], ee = m_.earlier[1], ei = m_.earlier[2], ec = m_.earlier[3];
@@ -153,19 +153,12 @@ private:
                 m_.solved(v, i, c, h) = m_.beta(v, i, c, h) * (m_.values(v, i, c, h) - from_initial_state(1));
                 m_.solved(v, ei, ec, h) -=
                     m_.beta(v, ei, ec, h) * m_.second.products(ej, ei, 0, ee, ec, h) * decay * m_.solved(v, ej, ee, h);
-                value = m_.solved(v, j, c, h);
             } else {
                 m_.solved(v, i, c, h) = from_initial_state(1);
                 m_.solved(v, ei, ec, h) += decay * (m_.second.products(ej, ei, 0, ee, ec, h) * m_.values(v, ej, ee, h) +
                                                     m_.second.products(ej, ei, 1, ee, ec, h) * m_.solved(v, ej, ee, h));
-                value = select(w == 0, value, m_.solved(v, j, c, h));
             }
         }
-        m_.written = Func("written");
-        m_.written(v, w, j, c, h) = value;
-        m_.written_to_end = Func("written_to_end");
-        m_.written_to_end(v, w, j, c, h) =
-            m_.written(v, w, j, c, h) * head_factor(m_.decays.after, j) * value_factor(m_.value_decays.after, v, j);
     }
 
     void outputs() {

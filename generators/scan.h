@@ -20,5 +20,8 @@ struct Scan {
     Halide::RDom over_elements;
 };
 
+// Adds the passes of carry.h and guard.h for this scan.
+void resolve_markers(Halide::Pipeline pipeline, const Scan &scan);
+
 }  // namespace halation
 #endif

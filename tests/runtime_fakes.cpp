@@ -222,19 +222,19 @@ const halide_filter_metadata_t *cached_metadata() {
 
 // ---- the table -----------------------------------------------------------------------------------------------
 
-const halation_row_tensor gated_inputs[] = {{"q", "BTHK", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED},
-                                            {"k", "BTHK", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED},
-                                            {"v", "BTGV", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED},
-                                            {"g", "BTG", HALATION_ROLE_GATE, HALATION_DEFAULT_REQUIRED}};
+const halation_row_tensor gated_inputs[] = {{"q", "BTHK", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED, 0},
+                                            {"k", "BTHK", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED, 0},
+                                            {"v", "BTGV", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED, 0},
+                                            {"g", "BTG", HALATION_ROLE_GATE, HALATION_DEFAULT_REQUIRED, 0}};
 const halation_row_tensor retention_inputs[] = {
-    gated_inputs[0], gated_inputs[1], gated_inputs[2], {"gamma", "G", HALATION_ROLE_GATE, HALATION_DEFAULT_RETENTION}};
-const halation_row_tensor plain_inputs[] = {{"x", "BTV", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED},
-                                            {"A", "VK", HALATION_ROLE_GATE, HALATION_DEFAULT_REQUIRED},
-                                            {"skip", "V", HALATION_ROLE_GATE, HALATION_DEFAULT_ZERO},
-                                            {"gain", "V", HALATION_ROLE_GATE, HALATION_DEFAULT_ONE}};
-const halation_row_tensor cached_inputs[] = {{"q", "BTGK", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED},
-                                             {"k", "BSHK", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED},
-                                             {"v", "BSHV", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED}};
+    gated_inputs[0], gated_inputs[1], gated_inputs[2], {"gamma", "G", HALATION_ROLE_GATE, HALATION_DEFAULT_RETENTION, 0}};
+const halation_row_tensor plain_inputs[] = {{"x", "BTV", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED, 0},
+                                            {"A", "VK", HALATION_ROLE_GATE, HALATION_DEFAULT_REQUIRED, 0},
+                                            {"skip", "V", HALATION_ROLE_GATE, HALATION_DEFAULT_ZERO, 0},
+                                            {"gain", "V", HALATION_ROLE_GATE, HALATION_DEFAULT_ONE, 0}};
+const halation_row_tensor cached_inputs[] = {{"q", "BTGK", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED, 0},
+                                             {"k", "BSHK", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED, 0},
+                                             {"v", "BSHV", HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED, 0}};
 
 const char *const none = "there is no state to carry";
 const halation_row rows[] = {
