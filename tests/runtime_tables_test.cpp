@@ -170,7 +170,7 @@ TEST_CASE("a table is checked before it is relied on") {
         CHECK(own.add().says("a segment is whole chunks"));
     }
     SECTION("optional input without an inner line") {
-        own.inputs[3] = {"g", "BT", HALATION_ROLE_GATE, HALATION_DEFAULT_ONE};
+        own.inputs[3] = {"g", "BT", HALATION_ROLE_GATE, HALATION_DEFAULT_ONE, 0};
         CHECK(own.add().says("its innermost axis may not be T"));
     }
 }
