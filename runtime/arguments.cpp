@@ -101,12 +101,11 @@ halation_status check_strides(const TensorSpec &spec, const DLTensor &tensor, co
         const int64_t extent = view->extent[axis], stride = view->stride[axis];
         if (extent <= 1) continue;
         if (stride < 0)
-            return fail(HALATION_INVALID_ARGUMENT, "%s: stride of %c is %lld; may not be negative", spec.name,
-                        spec.dims[axis], static_cast<long long>(stride));
+            return fail(HALATION_INVALID_ARGUMENT, "%s: stride of %c is %lld; may not be negative", spec.name, spec.dims[axis],
+                        static_cast<long long>(stride));
         if (stride == 0 && spec.output)
-            return fail(HALATION_INVALID_ARGUMENT,
-                        "%s: stride of %c is 0 over %lld elements; an output's elements must be apart", spec.name,
-                        spec.dims[axis], static_cast<long long>(extent));
+            return fail(HALATION_INVALID_ARGUMENT, "%s: stride of %c is 0 over %lld elements; an output's elements must be apart",
+                        spec.name, spec.dims[axis], static_cast<long long>(extent));
         int64_t reach;
         too_large |= __builtin_mul_overflow(extent - 1, stride, &reach) || __builtin_add_overflow(last, reach, &last);
     }
@@ -134,9 +133,8 @@ halation_status check_apart(const TensorSpec &spec, const TensorView &view) {
     for (int i = 0; i < count; i++) {
         const int axis = order[i];
         if (view.stride[axis] < span)
-            return fail(HALATION_INVALID_ARGUMENT,
-                        "%s: stride of %c is %lld, less than the %lld elements it must step over", spec.name,
-                        spec.dims[axis], static_cast<long long>(view.stride[axis]), static_cast<long long>(span));
+            return fail(HALATION_INVALID_ARGUMENT, "%s: stride of %c is %lld, less than the %lld elements it must step over",
+                        spec.name, spec.dims[axis], static_cast<long long>(view.stride[axis]), static_cast<long long>(span));
         span += (view.extent[axis] - 1) * view.stride[axis];
     }
     return HALATION_OK;
@@ -149,8 +147,8 @@ halation_status check_data(const TensorSpec &spec, const DLTensor &tensor, Tenso
     if (!tensor.data) return fail(HALATION_INVALID_ARGUMENT, "%s: data is NULL", spec.name);
     view->data = static_cast<char *>(tensor.data) + tensor.byte_offset;
     if (reinterpret_cast<uintptr_t>(view->data) % static_cast<uintptr_t>(spec.bytes) != 0)
-        return fail(HALATION_INVALID_ARGUMENT, "%s: data is at %p; must be aligned to its elements of %d bytes",
-                    spec.name, static_cast<void *>(view->data), spec.bytes);
+        return fail(HALATION_INVALID_ARGUMENT, "%s: data is at %p; must be aligned to its elements of %d bytes", spec.name,
+                    static_cast<void *>(view->data), spec.bytes);
     return HALATION_OK;
 }
 
@@ -158,8 +156,8 @@ halation_status check_tensor(const TensorSpec &spec, const DLTensor &tensor, boo
                              TensorView *view) {
     HALATION_TRY(check_place(spec.name, tensor));
     if (!same_type(tensor.dtype, spec.type))
-        return fail(HALATION_INVALID_ARGUMENT, "%s: type is %s; must be %s, the %s", spec.name,
-                    type_name(tensor.dtype).c_str(), type_name(spec.type).c_str(),
+        return fail(HALATION_INVALID_ARGUMENT, "%s: type is %s; must be %s, the %s", spec.name, type_name(tensor.dtype).c_str(),
+                    type_name(spec.type).c_str(),
                     spec.role == HALATION_ROLE_DATA   ? "problem's type"
                     : spec.role == HALATION_ROLE_GATE ? "problem's gate_type"
                                                       : "type of every state");
@@ -184,8 +182,8 @@ halation_status match_names(const halation_plan &plan, const halation_arguments 
         if (found == plan.tensor_count) {
             Text<400> known;
             for (int t = 0; t < plan.tensor_count; t++) known.item(plan.tensors[t].name);
-            return fail(HALATION_INVALID_ARGUMENT, "tensors[%d]: recurrence %s has no '%s'; may be %s", i,
-                        plan.problem.row->name, named.name, known.c_str());
+            return fail(HALATION_INVALID_ARGUMENT, "tensors[%d]: recurrence %s has no '%s'; may be %s", i, plan.problem.row->name,
+                        named.name, known.c_str());
         }
         if (!named.tensor) return fail(HALATION_INVALID_ARGUMENT, "%s: tensor is NULL", named.name);
         if (matched[found]) return fail(HALATION_INVALID_ARGUMENT, "%s: given twice", named.name);
@@ -221,7 +219,7 @@ halation_status check_integers(const char *name, const DLTensor *tensor, int64_t
         return fail(HALATION_INVALID_ARGUMENT, "%s: shape is %s; must be [%s]", name,
                     shape_text(tensor->shape, tensor->ndim < 8 ? tensor->ndim : 8).c_str(),
                     count < 0 ? "N + 1" : Text<24>().add("%lld", static_cast<long long>(count)).c_str());
-    static const char nothing = 0; // stands for the data of an empty vector and of one whose shape alone counts
+    static const char nothing = 0;  // stands for the data of an empty vector and of one whose shape alone counts
     view->count = tensor->shape[0];
     view->bytes = type.bits / 8;
     view->stride = tensor->strides ? tensor->strides[0] : 1;
@@ -234,19 +232,17 @@ halation_status check_integers(const char *name, const DLTensor *tensor, int64_t
     return HALATION_OK;
 }
 
-halation_status check_batch(const halation_plan &plan, const halation_arguments &given, bool shapes_only,
-                            const Extents &extents, Arguments *arguments) {
+halation_status check_batch(const halation_plan &plan, const halation_arguments &given, bool shapes_only, const Extents &extents,
+                            Arguments *arguments) {
     arguments->tokens = extents.value[letter_T];
     arguments->cached = extents.value[letter_S] < 0 ? 0 : extents.value[letter_S];
     const int64_t batch = extents.value[letter_B];
     if (plan.has_cache && given.offsets)
-        return fail(HALATION_UNSUPPORTED, "offsets: recurrence %s cannot take packed batches yet",
-                    plan.problem.row->name);
+        return fail(HALATION_UNSUPPORTED, "offsets: recurrence %s cannot take packed batches yet", plan.problem.row->name);
     if (plan.has_cache && plan.problem.causal && arguments->cached < arguments->tokens)
         return fail(HALATION_INVALID_ARGUMENT,
                     "%s: has T = %lld queries, but only S = %lld tokens are cached; a causal query is one of them",
-                    plan.tensors[0].name, static_cast<long long>(arguments->tokens),
-                    static_cast<long long>(arguments->cached));
+                    plan.tensors[0].name, static_cast<long long>(arguments->tokens), static_cast<long long>(arguments->cached));
     HALATION_TRY(check_integers("offsets", given.offsets, -1, Kind::index, shapes_only, &arguments->offsets));
     if (given.offsets && batch != 1)
         return fail(HALATION_INVALID_ARGUMENT, "offsets: given with B = %lld; a packed batch must have B = 1",
@@ -255,13 +251,10 @@ halation_status check_batch(const halation_plan &plan, const halation_arguments 
     if (plan.initial[carried_state] < 0) {
         const char *name = given.read_slots ? "read_slots" : given.write_slots ? "write_slots" : "has_initial_state";
         if (given.read_slots || given.write_slots || given.has_initial_state)
-            return fail(HALATION_INVALID_ARGUMENT, "%s: given, but recurrence %s has no state", name,
-                        plan.problem.row->name);
+            return fail(HALATION_INVALID_ARGUMENT, "%s: given, but recurrence %s has no state", name, plan.problem.row->name);
     }
-    HALATION_TRY(
-        check_integers("read_slots", given.read_slots, sequences, Kind::index, shapes_only, &arguments->read_slots));
-    HALATION_TRY(
-        check_integers("write_slots", given.write_slots, sequences, Kind::index, shapes_only, &arguments->write_slots));
+    HALATION_TRY(check_integers("read_slots", given.read_slots, sequences, Kind::index, shapes_only, &arguments->read_slots));
+    HALATION_TRY(check_integers("write_slots", given.write_slots, sequences, Kind::index, shapes_only, &arguments->write_slots));
     return check_integers("has_initial_state", given.has_initial_state, sequences, Kind::flag, shapes_only,
                           &arguments->has_initial_state);
 }
@@ -275,8 +268,8 @@ halation_status check_states(const halation_plan &plan, const int *which, const 
     for (int c = 0; c < carried_count; c++) {
         if (which[c] < 0 || !matched[which[c]]) continue;
         *any = true;
-        HALATION_TRY(check_tensor(plan.tensors[which[c]], *matched[which[c]], shapes_only, extents,
-                                  &arguments->tensors[which[c]]));
+        HALATION_TRY(
+            check_tensor(plan.tensors[which[c]], *matched[which[c]], shapes_only, extents, &arguments->tensors[which[c]]));
     }
     return HALATION_OK;
 }
@@ -292,15 +285,13 @@ halation_status check_overlap(const halation_plan &plan, const Arguments &argume
             if (other == out || !seen.given || seen.data != view.data) continue;
             bool own = false;
             for (int c = 0; c < carried_count; c++) own |= plan.final[c] == out && plan.initial[c] == other;
-            if (!own)
-                return fail(HALATION_INVALID_ARGUMENT, "%s: is the same memory as %s", spec.name,
-                            plan.tensors[other].name);
+            if (!own) return fail(HALATION_INVALID_ARGUMENT, "%s: is the same memory as %s", spec.name, plan.tensors[other].name);
         }
     }
     return HALATION_OK;
 }
 
-} // namespace
+}  // namespace
 
 halation_status check_arguments(const halation_plan &plan, const halation_arguments *given, bool shapes_only,
                                 Arguments *arguments) {
@@ -332,10 +323,10 @@ halation_status check_arguments(const halation_plan &plan, const halation_argume
         if (!matched[i]) use_default(plan, i, extents, &arguments->tensors[i]);
 
     HALATION_TRY(check_batch(plan, *given, shapes_only, extents, arguments));
-    HALATION_TRY(check_states(plan, plan.initial, matched, given->read_slots, shapes_only, &extents, arguments,
-                              &arguments->reads_state));
-    HALATION_TRY(check_states(plan, plan.final, matched, given->write_slots, shapes_only, &extents, arguments,
-                              &arguments->writes_state));
+    HALATION_TRY(
+        check_states(plan, plan.initial, matched, given->read_slots, shapes_only, &extents, arguments, &arguments->reads_state));
+    HALATION_TRY(
+        check_states(plan, plan.final, matched, given->write_slots, shapes_only, &extents, arguments, &arguments->writes_state));
     if (given->read_slots && !arguments->reads_state)
         return fail(HALATION_INVALID_ARGUMENT, "read_slots: given without initial_state, whose rows they name");
     if (given->write_slots && !arguments->writes_state)
@@ -348,4 +339,4 @@ halation_status check_arguments(const halation_plan &plan, const halation_argume
     return shapes_only ? HALATION_OK : check_overlap(plan, *arguments);
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

@@ -9,7 +9,7 @@ namespace halation::runtime {
 // A tensor with its byte offset applied and a stride, in elements, for every axis. An axis of one element has
 // stride 0, since nothing ever steps along it.
 struct TensorView {
-    char *data; // NULL: not given
+    char *data;  // NULL: not given
     bool given;
     int64_t extent[most_axes], stride[most_axes];
 };
@@ -18,7 +18,7 @@ struct TensorView {
 struct IntegerView {
     const char *data = nullptr;
     int64_t count = 0, stride = 0;
-    int bytes = 0; // of an element
+    int bytes = 0;  // of an element
 
     bool given() const { return data != nullptr; }
     int64_t operator[](int64_t index) const {
@@ -31,23 +31,23 @@ struct IntegerView {
 
 // One sequence of the batch.
 struct Sequence {
-    int64_t batch;               // index along B
-    int64_t begin;               // first token along T
-    int64_t length;              // tokens
-    int64_t read_row, write_row; // of the states
-    bool skipped;                // outputs are zero, states untouched
-    bool from_zero;              // starts from a zero state
+    int64_t batch;                // index along B
+    int64_t begin;                // first token along T
+    int64_t length;               // tokens
+    int64_t read_row, write_row;  // of the states
+    bool skipped;                 // outputs are zero, states untouched
+    bool from_zero;               // starts from a zero state
 };
 
 struct Arguments {
     int64_t sequences, tokens, cached;
     TensorView tensors[most_tensors];
     IntegerView offsets, read_slots, write_slots, has_initial_state;
-    bool reads_state, writes_state; // any of initial / final tensors given
+    bool reads_state, writes_state;  // any of initial / final tensors given
 
     // Found by check_sequences.
     int64_t total_tokens, longest;
-    bool any_single, any_longer; // some sequence has one token, more than one
+    bool any_single, any_longer;  // some sequence has one token, more than one
 
     Sequence sequence(int64_t index) const {
         Sequence found;
@@ -69,5 +69,5 @@ halation_status check_arguments(const halation_plan &plan, const halation_argume
 // The values of offsets, slots and flags; what they say of lengths goes into `arguments`.
 halation_status check_sequences(halation_plan *plan, Arguments *arguments);
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 #endif

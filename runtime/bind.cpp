@@ -10,8 +10,8 @@
 namespace halation::runtime {
 namespace {
 
-int add_tensor(halation_plan *plan, const char *name, const char *dims, halation_tensor_role role,
-               halation_default otherwise, bool output, bool last_axis_optional = false) {
+int add_tensor(halation_plan *plan, const char *name, const char *dims, halation_tensor_role role, halation_default otherwise,
+               bool output, bool last_axis_optional = false) {
     TensorSpec &spec = plan->tensors[plan->tensor_count];
     spec.name = name;
     spec.dims = dims;
@@ -31,9 +31,7 @@ int add_tensor(halation_plan *plan, const char *name, const char *dims, halation
     spec.role = role;
     spec.otherwise = otherwise;
     spec.output = output;
-    spec.type = role == HALATION_ROLE_DATA   ? plan->problem.type
-                : role == HALATION_ROLE_GATE ? plan->problem.gate_type
-                                             : float32;
+    spec.type = role == HALATION_ROLE_DATA ? plan->problem.type : role == HALATION_ROLE_GATE ? plan->problem.gate_type : float32;
     spec.bytes = spec.type.bits / 8;
     return plan->tensor_count++;
 }
@@ -47,8 +45,8 @@ halation_status fault(const halation_kernel &kernel, const char *argument, const
     return fail(HALATION_INTERNAL_ERROR, "kernel %s: argument %s %s", kernel.name, argument, what);
 }
 
-halation_status bind_tensor(const halation_plan &plan, const halation_kernel &kernel,
-                            const halide_filter_argument_t &argument, Binding *binding) {
+halation_status bind_tensor(const halation_plan &plan, const halation_kernel &kernel, const halide_filter_argument_t &argument,
+                            Binding *binding) {
     for (int i = 0; i < plan.tensor_count; i++) {
         const TensorSpec &spec = plan.tensors[i];
         if (strcmp(spec.name, argument.name)) continue;
@@ -56,19 +54,19 @@ halation_status bind_tensor(const halation_plan &plan, const halation_kernel &ke
         if (argument.kind != kind)
             return fault(kernel, argument.name, spec.output ? "must be an output buffer" : "must be an input buffer");
         if (argument.dimensions != spec.kernel_rank())
-            return fail(HALATION_INTERNAL_ERROR, "kernel %s: argument %s has %d dimensions; dims '%s' make it %d",
-                        kernel.name, spec.name, argument.dimensions, spec.dims, spec.kernel_rank());
+            return fail(HALATION_INTERNAL_ERROR, "kernel %s: argument %s has %d dimensions; dims '%s' make it %d", kernel.name,
+                        spec.name, argument.dimensions, spec.dims, spec.kernel_rank());
         if (!same_type(type_of(argument), spec.type))
-            return fail(HALATION_INTERNAL_ERROR, "kernel %s: argument %s is of type %s; must be %s", kernel.name,
-                        spec.name, type_name(type_of(argument)).c_str(), type_name(spec.type).c_str());
+            return fail(HALATION_INTERNAL_ERROR, "kernel %s: argument %s is of type %s; must be %s", kernel.name, spec.name,
+                        type_name(type_of(argument)).c_str(), type_name(spec.type).c_str());
         *binding = {Source::tensor, static_cast<int8_t>(i)};
         return HALATION_OK;
     }
     return fault(kernel, argument.name, "is no tensor of the recurrence, nor scale or causal");
 }
 
-halation_status bind_argument(const halation_plan &plan, const halation_kernel &kernel,
-                              const halide_filter_argument_t &argument, Binding *binding) {
+halation_status bind_argument(const halation_plan &plan, const halation_kernel &kernel, const halide_filter_argument_t &argument,
+                              Binding *binding) {
     if (!argument.name) return fault(kernel, "(unnamed)", "has no name");
     const bool scalar = argument.kind == halide_argument_kind_input_scalar;
     if (!strcmp(argument.name, "__user_context")) {
@@ -76,8 +74,7 @@ halation_status bind_argument(const halation_plan &plan, const halation_kernel &
         return HALATION_OK;
     }
     if (!strcmp(argument.name, "scale")) {
-        if (!scalar || !same_type(type_of(argument), float32))
-            return fault(kernel, "scale", "must be a float32 scalar");
+        if (!scalar || !same_type(type_of(argument), float32)) return fault(kernel, "scale", "must be a float32 scalar");
         *binding = {Source::scale, -1};
         return HALATION_OK;
     }
@@ -118,8 +115,7 @@ halation_status bind_state(const halation_plan &plan, BoundKernel *bound) {
             else
                 missing = plan.tensors[tensor].name;
         }
-    if (there != 0 && there != wanted)
-        return fault(*bound->kernel, missing, "is missing, though the kernel has other states");
+    if (there != 0 && there != wanted) return fault(*bound->kernel, missing, "is missing, though the kernel has other states");
     bound->takes_state = there > 0;
     return HALATION_OK;
 }
@@ -133,13 +129,12 @@ halation_status bind_cut(const halation_plan &plan, BoundKernel *bound) {
     else if (plan.has_cache)
         bound->cut = kernel.segment;
     else if (kernel.segment > 0)
-        return fail(HALATION_INTERNAL_ERROR,
-                    "kernel %s: has segments of %d tokens, but no state leads from one to the next", kernel.name,
-                    kernel.segment);
+        return fail(HALATION_INTERNAL_ERROR, "kernel %s: has segments of %d tokens, but no state leads from one to the next",
+                    kernel.name, kernel.segment);
     return HALATION_OK;
 }
 
-} // namespace
+}  // namespace
 
 void describe_tensors(halation_plan *plan) {
     const halation_row &row = *plan->problem.row;
@@ -148,8 +143,7 @@ void describe_tensors(halation_plan *plan) {
                    row.inputs[i].last_axis_optional != 0);
     plan->output = add_tensor(plan, "o", row.output_dims, HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED, true);
     const char *dims[carried_count] = {row.state_dims, row.normalizer_dims};
-    const char *names[carried_count][2] = {{"initial_state", "final_state"},
-                                           {"initial_normalizer", "final_normalizer"}};
+    const char *names[carried_count][2] = {{"initial_state", "final_state"}, {"initial_normalizer", "final_normalizer"}};
     for (int c = 0; c < carried_count; c++) {
         if (!dims[c]) continue;
         plan->initial[c] = add_tensor(plan, names[c][0], dims[c], HALATION_ROLE_STATE, HALATION_DEFAULT_ZERO, false);
@@ -164,8 +158,8 @@ halation_status bind_kernel(const halation_plan &plan, const halation_kernel &ke
     const halide_filter_metadata_t *metadata = kernel.metadata();
     if (!metadata || metadata->version != halide_filter_metadata_t::VERSION || metadata->num_arguments < 1 ||
         metadata->num_arguments > most_arguments)
-        return fail(HALATION_INTERNAL_ERROR,
-                    "kernel %s: its metadata is missing, of another version or has too many arguments", kernel.name);
+        return fail(HALATION_INTERNAL_ERROR, "kernel %s: its metadata is missing, of another version or has too many arguments",
+                    kernel.name);
     bound->argument_count = 0;
     for (int i = 0; i < metadata->num_arguments; i++) {
         const halide_filter_argument_t &argument = metadata->arguments[i];
@@ -181,9 +175,8 @@ halation_status bind_kernel(const halation_plan &plan, const halation_kernel &ke
     HALATION_TRY(bind_state(plan, bound));
     HALATION_TRY(bind_cut(plan, bound));
     if (!plan.problem.causal && !bound->takes_causal)
-        return fail(HALATION_UNSUPPORTED, "causal: got 0; kernel %s is compiled for causal attention only",
-                    kernel.name);
+        return fail(HALATION_UNSUPPORTED, "causal: got 0; kernel %s is compiled for causal attention only", kernel.name);
     return HALATION_OK;
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

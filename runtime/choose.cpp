@@ -27,8 +27,7 @@ struct Filter {
 };
 
 const Filter filters[] = {
-    {"for backend",
-     [](const halation_kernel &k, const Problem &p, halation_form) { return !strcmp(k.backend, p.backend); },
+    {"for backend", [](const halation_kernel &k, const Problem &p, halation_form) { return !strcmp(k.backend, p.backend); },
      [](const halation_kernel &k) { return Text<40>().add("%s", k.backend); },
      [](const Problem &p, halation_form) { return Text<40>().add("%s", p.backend); }},
     {"for form", [](const halation_kernel &k, const Problem &, halation_form form) { return k.form == form; },
@@ -106,8 +105,7 @@ void explain(const Tables &tables, const Problem &problem, halation_form form, T
 }
 
 // The best kernel for a form, or NULL with the reason why there is none.
-const halation_kernel *best_kernel(const Tables &tables, const Problem &problem, halation_form form,
-                                   Text<500> *reason) {
+const halation_kernel *best_kernel(const Tables &tables, const Problem &problem, halation_form form, Text<500> *reason) {
     if (const char *refused = problem.row->refused[form]) {
         reason->add("recurrence %s has no form %s: %s", problem.row->name, form_name(form), refused);
         return nullptr;
@@ -151,7 +149,7 @@ void describe(const Chosen &chosen, const Text<500> &reason, halation_choice *ch
     choice->chunk = many.form == HALATION_FORM_PARALLEL ? 0 : many.form == HALATION_FORM_RECURRENT ? 1 : many.chunk;
 }
 
-} // namespace
+}  // namespace
 
 halation_status choose(const Tables &tables, const Problem &problem, Chosen *chosen, halation_choice *choice) {
     Text<500> reason;
@@ -181,4 +179,4 @@ halation_status choose(const Tables &tables, const Problem &problem, Chosen *cho
     return HALATION_OK;
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

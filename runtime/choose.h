@@ -15,5 +15,5 @@ struct Chosen {
 // Fills `choice` (except on refusal, where only its reason is set). Among equals the kernel added first wins.
 halation_status choose(const Tables &tables, const Problem &problem, Chosen *chosen, halation_choice *choice);
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 #endif

@@ -19,10 +19,10 @@ struct halation_context {
 
     halation::runtime::Scratch &scratch_of(int worker) { return scratch[static_cast<size_t>(worker)]; }
 
-    std::mutex mutex; // held by every call on this context
+    std::mutex mutex;  // held by every call on this context
     const halation::runtime::Allocator allocator;
     halation::runtime::ThreadPool pool;
-    std::unique_ptr<halation::runtime::Scratch[]> scratch; // one per worker
+    std::unique_ptr<halation::runtime::Scratch[]> scratch;  // one per worker
     std::vector<const halation_kernel_table *> tables;
 
     // Plans keep their context alive, so the two may be destroyed in either order.
@@ -34,5 +34,5 @@ namespace halation::runtime {
 void retain(halation_context *context);
 void release(halation_context *context);
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 #endif

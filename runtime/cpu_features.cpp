@@ -42,7 +42,7 @@ const char *missing_for_avx512() {
     return nullptr;
 }
 
-} // namespace
+}  // namespace
 
 // The builtins look at xgetbv too: a register set that the system does not save counts as missing.
 const char *missing_feature(int rank) {
@@ -77,4 +77,4 @@ bool isa_of_this_architecture(int) {
 
 #endif
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

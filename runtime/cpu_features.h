@@ -17,5 +17,5 @@ const char *missing_feature(int rank);
 // Whether the ISA belongs to this machine's architecture, though the machine may lack it.
 bool isa_of_this_architecture(int rank);
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 #endif

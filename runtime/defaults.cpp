@@ -45,11 +45,11 @@ int64_t extent_of(const Problem &problem, Letter letter) {
     case letter_V:
         return problem.value_dim;
     default:
-        return 1; // tokens innermost: extent unknown here
+        return 1;  // tokens innermost: extent unknown here
     }
 }
 
-} // namespace
+}  // namespace
 
 // One innermost line of values serves: every other axis gets stride 0.
 halation_status make_defaults(halation_plan *plan) {
@@ -61,12 +61,11 @@ halation_status make_defaults(halation_plan *plan) {
         DefaultValue &value = plan->defaults[i];
         const size_t bytes = static_cast<size_t>(extent) * static_cast<size_t>(spec.bytes);
         value.memory = allocator.allocate(allocator.user, bytes, memory_alignment);
-        if (!value.memory)
-            return fail(HALATION_OUT_OF_MEMORY, "no memory for the default of %s: %zu bytes", spec.name, bytes);
+        if (!value.memory) return fail(HALATION_OUT_OF_MEMORY, "no memory for the default of %s: %zu bytes", spec.name, bytes);
         value.bytes = bytes;
         for (int64_t e = 0; e < extent; e++) store(value.memory, e, spec.type, value_of(spec.otherwise, e));
     }
     return HALATION_OK;
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

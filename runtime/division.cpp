@@ -27,7 +27,7 @@ int64_t elements_per_head(const TensorSpec &spec, const Problem &problem) {
 
 // How far one head of one token reaches in a tensor, and how much each further token or head adds.
 struct Reach {
-    int64_t fixed, elements; // over all axes but tokens and heads
+    int64_t fixed, elements;  // over all axes but tokens and heads
     int64_t token_stride, head_stride;
 };
 
@@ -55,8 +55,7 @@ int64_t steps_within(int64_t left, int64_t stride, int64_t elements) {
 }
 
 template<typename Visit>
-halation_status each_bound(const halation_plan &plan, const Arguments &arguments, const BoundKernel &bound,
-                           Visit visit) {
+halation_status each_bound(const halation_plan &plan, const Arguments &arguments, const BoundKernel &bound, Visit visit) {
     for (int i = 0; i < bound.argument_count; i++) {
         if (bound.arguments[i].source != Source::tensor) continue;
         const int tensor = bound.arguments[i].tensor;
@@ -66,28 +65,26 @@ halation_status each_bound(const halation_plan &plan, const Arguments &arguments
 }
 
 // Cuts calls of one kernel so that it sees offsets it can index, or refuses what cannot be cut.
-halation_status limit_calls(const halation_plan &plan, const Arguments &arguments, const BoundKernel &bound,
-                            int64_t longest, int64_t *segment, int64_t *call_heads) {
+halation_status limit_calls(const halation_plan &plan, const Arguments &arguments, const BoundKernel &bound, int64_t longest,
+                            int64_t *segment, int64_t *call_heads) {
     const halation_kernel &kernel = *bound.kernel;
     *segment = kernel.segment > 0 ? kernel.segment : kernel_reach;
-    HALATION_TRY(
-        each_bound(plan, arguments, bound, [&](const TensorSpec &spec, const TensorView &view) -> halation_status {
-            const Reach reach = reach_of(spec, view);
-            const bool within = reach.fixed <= kernel_reach && reach.elements <= kernel_reach;
-            // What has no tokens, as a cache, is as large whatever is cut.
-            if (within && spec.token_axis < 0) return HALATION_OK;
-            int64_t tokens =
-                within ? steps_within(kernel_reach - reach.fixed, reach.token_stride, reach.elements) : 0;
-            if (tokens >= std::min(longest, *segment)) return HALATION_OK;
-            if (bound.cut > 0) tokens = tokens / bound.cut * bound.cut;
-            if (bound.cut == 0 || tokens == 0)
-                return fail(HALATION_UNSUPPORTED,
-                            "%s: its strides let one call of kernel %s reach past %lld elements, and the call cannot "
-                            "be cut shorter",
-                            spec.name, kernel.name, static_cast<long long>(kernel_reach));
-            *segment = tokens;
-            return HALATION_OK;
-        }));
+    HALATION_TRY(each_bound(plan, arguments, bound, [&](const TensorSpec &spec, const TensorView &view) -> halation_status {
+        const Reach reach = reach_of(spec, view);
+        const bool within = reach.fixed <= kernel_reach && reach.elements <= kernel_reach;
+        // What has no tokens, as a cache, is as large whatever is cut.
+        if (within && spec.token_axis < 0) return HALATION_OK;
+        int64_t tokens = within ? steps_within(kernel_reach - reach.fixed, reach.token_stride, reach.elements) : 0;
+        if (tokens >= std::min(longest, *segment)) return HALATION_OK;
+        if (bound.cut > 0) tokens = tokens / bound.cut * bound.cut;
+        if (bound.cut == 0 || tokens == 0)
+            return fail(HALATION_UNSUPPORTED,
+                        "%s: its strides let one call of kernel %s reach past %lld elements, and the call cannot "
+                        "be cut shorter",
+                        spec.name, kernel.name, static_cast<long long>(kernel_reach));
+        *segment = tokens;
+        return HALATION_OK;
+    }));
 
     // Only recurrent kernels do so little a call that heads are worth gathering.
     *call_heads = kernel.form == HALATION_FORM_RECURRENT ? plan.problem.value_heads : 1;
@@ -97,8 +94,7 @@ halation_status limit_calls(const halation_plan &plan, const Arguments &argument
         const Reach reach = reach_of(spec, view);
         const int64_t with_tokens = spec.token_axis < 0 ? 1 : tokens;
         const int64_t left = kernel_reach - reach.fixed - with_tokens * reach.token_stride;
-        *call_heads =
-            std::clamp<int64_t>(steps_within(left, reach.head_stride, reach.elements * with_tokens), 1, *call_heads);
+        *call_heads = std::clamp<int64_t>(steps_within(left, reach.head_stride, reach.elements * with_tokens), 1, *call_heads);
         // A kernel steps along its innermost axis one element at a time.
         const bool shared_keys = spec.key_head && plan.problem.heads != plan.problem.value_heads;
         if (spec.head_axis == spec.rank - 1 && (shared_keys || reach.head_stride != 1)) *call_heads = 1;
@@ -112,8 +108,7 @@ int threads_worth_waking(const halation_plan &plan, const Arguments &arguments) 
     if (!problem.row->state_dims)
         per_token = static_cast<double>(std::max(arguments.cached, arguments.tokens)) *
                     static_cast<double>(problem.key_dim + problem.value_dim);
-    const double work =
-        per_token * static_cast<double>(problem.value_heads) * static_cast<double>(arguments.total_tokens);
+    const double work = per_token * static_cast<double>(problem.value_heads) * static_cast<double>(arguments.total_tokens);
     const double worth = work / work_worth_a_thread;
     const int most = plan.context->pool.threads();
     return worth >= most ? most : std::max(1, static_cast<int>(worth));
@@ -131,7 +126,7 @@ int64_t heads_in_a_task(const halation_plan &plan, const Arguments &arguments, c
     return std::min(heads, workspace.heads);
 }
 
-} // namespace
+}  // namespace
 
 Workspace workspace_of(const halation_plan &plan, const Arguments &arguments) {
     Workspace workspace;
@@ -148,22 +143,20 @@ Workspace workspace_of(const halation_plan &plan, const Arguments &arguments) {
         workspace.offset[c] = workspace.per_worker;
         if (per_head[c]) workspace.per_worker += static_cast<size_t>((per_head[c] * workspace.heads + 63) / 64 * 64);
     }
-    const int64_t workers = std::min<int64_t>(
-        plan.context->pool.threads(), arguments.sequences * value_heads * std::max<int64_t>(1, plan.problem.value_dim));
+    const int64_t workers = std::min<int64_t>(plan.context->pool.threads(),
+                                              arguments.sequences * value_heads * std::max<int64_t>(1, plan.problem.value_dim));
     workspace.bytes = workspace.per_worker * static_cast<size_t>(workers);
     return workspace;
 }
 
-halation_status divide(const halation_plan &plan, const Arguments &arguments, const Workspace &workspace,
-                       Division *division) {
+halation_status divide(const halation_plan &plan, const Arguments &arguments, const Workspace &workspace, Division *division) {
     const Problem &problem = plan.problem;
     const BoundKernel *kernels[2] = {plan.one, plan.many};
     const int64_t longest[2] = {1, arguments.longest};
     const bool used[2] = {arguments.any_single, arguments.any_longer};
     for (int i = 0; i < 2; i++)
         if (used[i])
-            HALATION_TRY(
-                limit_calls(plan, arguments, *kernels[i], longest[i], &division->segment[i], &division->call_heads[i]));
+            HALATION_TRY(limit_calls(plan, arguments, *kernels[i], longest[i], &division->segment[i], &division->call_heads[i]));
 
     division->threads = threads_worth_waking(plan, arguments);
     const int64_t threads = division->threads;
@@ -172,13 +165,11 @@ halation_status divide(const halation_plan &plan, const Arguments &arguments, co
 
     const int64_t most_heads = heads_in_a_task(plan, arguments, workspace);
     int64_t ranges = (problem.value_heads + most_heads - 1) / most_heads;
-    while (threads > 1 && ranges < problem.value_heads && sequences * ranges % threads != 0 &&
-           sequences * ranges < 4 * threads)
+    while (threads > 1 && ranges < problem.value_heads && sequences * ranges % threads != 0 && sequences * ranges < 4 * threads)
         ranges++;
     division->heads = (problem.value_heads + ranges - 1) / ranges;
     // Whole groups where there is a choice: a kernel call covers heads whose key heads are evenly spaced.
-    const int64_t group =
-        problem.head_mapping == HALATION_HEADS_TILED ? problem.heads : problem.value_heads / problem.heads;
+    const int64_t group = problem.head_mapping == HALATION_HEADS_TILED ? problem.heads : problem.value_heads / problem.heads;
     if (plan.has_key_heads && division->heads > group) division->heads -= division->heads % group;
     division->ranges = (problem.value_heads + division->heads - 1) / division->heads;
 
@@ -191,4 +182,4 @@ halation_status divide(const halation_plan &plan, const Arguments &arguments, co
     return HALATION_OK;
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

@@ -23,7 +23,7 @@ int report(void *user_context, int code, const char *format, ...) {
     return code;
 }
 
-} // namespace
+}  // namespace
 
 extern "C" {
 
@@ -52,55 +52,54 @@ int halide_error_bad_type(void *user_context, const char *buffer, uint32_t type,
 }
 
 int halide_error_bad_dimensions(void *user_context, const char *buffer, int32_t dimensions, int32_t correct) {
-    return report(user_context, halide_error_code_bad_dimensions, "%s has %d dimensions instead of %d", buffer,
-                  dimensions, correct);
+    return report(user_context, halide_error_code_bad_dimensions, "%s has %d dimensions instead of %d", buffer, dimensions,
+                  correct);
 }
 
-int halide_error_access_out_of_bounds(void *user_context, const char *buffer, int dimension, int min_touched,
-                                      int max_touched, int min_valid, int max_valid) {
+int halide_error_access_out_of_bounds(void *user_context, const char *buffer, int dimension, int min_touched, int max_touched,
+                                      int min_valid, int max_valid) {
     return report(user_context, halide_error_code_access_out_of_bounds,
-                  "%s is used at [%d, %d] of dimension %d, which is [%d, %d]", buffer, min_touched, max_touched,
-                  dimension, min_valid, max_valid);
+                  "%s is used at [%d, %d] of dimension %d, which is [%d, %d]", buffer, min_touched, max_touched, dimension,
+                  min_valid, max_valid);
 }
 
 int halide_error_buffer_allocation_too_large(void *user_context, const char *buffer, uint64_t size, uint64_t max_size) {
-    return report(user_context, halide_error_code_buffer_allocation_too_large, "%s takes %llu bytes, more than %llu",
-                  buffer, (unsigned long long)size, (unsigned long long)max_size);
+    return report(user_context, halide_error_code_buffer_allocation_too_large, "%s takes %llu bytes, more than %llu", buffer,
+                  (unsigned long long)size, (unsigned long long)max_size);
 }
 
 int halide_error_buffer_extents_negative(void *user_context, const char *buffer, int dimension, int extent) {
-    return report(user_context, halide_error_code_buffer_extents_negative, "%s has extent %d in dimension %d", buffer,
-                  extent, dimension);
+    return report(user_context, halide_error_code_buffer_extents_negative, "%s has extent %d in dimension %d", buffer, extent,
+                  dimension);
 }
 
 int halide_error_buffer_extents_too_large(void *user_context, const char *buffer, int64_t size, int64_t max_size) {
-    return report(user_context, halide_error_code_buffer_extents_too_large, "%s has %lld elements, more than %lld",
-                  buffer, (long long)size, (long long)max_size);
+    return report(user_context, halide_error_code_buffer_extents_too_large, "%s has %lld elements, more than %lld", buffer,
+                  (long long)size, (long long)max_size);
 }
 
 int halide_error_constraint_violated(void *user_context, const char *what, int value, const char *constraint,
                                      int constraint_value) {
-    return report(user_context, halide_error_code_constraint_violated, "%s is %d but must be %s = %d", what, value,
-                  constraint, constraint_value);
+    return report(user_context, halide_error_code_constraint_violated, "%s is %d but must be %s = %d", what, value, constraint,
+                  constraint_value);
 }
 
 int halide_error_constraints_make_required_region_smaller(void *user_context, const char *buffer, int dimension,
                                                           int constrained_min, int constrained_extent, int required_min,
                                                           int required_extent) {
     return report(user_context, halide_error_code_constraints_make_required_region_smaller,
-                  "%s needs [%d, +%d] of dimension %d, which is constrained to [%d, +%d]", buffer, required_min,
-                  required_extent, dimension, constrained_min, constrained_extent);
+                  "%s needs [%d, +%d] of dimension %d, which is constrained to [%d, +%d]", buffer, required_min, required_extent,
+                  dimension, constrained_min, constrained_extent);
 }
 
 int halide_error_explicit_bounds_too_small(void *user_context, const char *func, const char *variable, int min_bound,
                                            int max_bound, int min_required, int max_required) {
     return report(user_context, halide_error_code_explicit_bounds_too_small,
-                  "%s is needed at [%d, %d] of %s, bounded to [%d, %d]", func, min_required, max_required, variable,
-                  min_bound, max_bound);
+                  "%s is needed at [%d, %d] of %s, bounded to [%d, %d]", func, min_required, max_required, variable, min_bound,
+                  max_bound);
 }
 
 int halide_error_device_dirty_with_no_device_support(void *user_context, const char *buffer) {
-    return report(user_context, halide_error_code_device_dirty_with_no_device_support, "%s is newer on a device",
-                  buffer);
+    return report(user_context, halide_error_code_device_dirty_with_no_device_support, "%s is newer on a device", buffer);
 }
 }

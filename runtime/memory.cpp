@@ -16,20 +16,18 @@ Allocator default_allocator() {
 // Stands in the 64 bytes before a block's memory.
 struct Scratch::Block {
     Block *next_in_bin;
-    Block *previous, *next; // among all blocks, used or kept
+    Block *previous, *next;  // among all blocks, used or kept
     size_t capacity;
     int bin;
 };
 
 Scratch::Scratch() {
     interface_.owner = this;
-    interface_.kernel.allocate = [](halation_kernel_context *kernel, size_t bytes) {
-        return of(kernel).allocate(bytes);
-    };
+    interface_.kernel.allocate = [](halation_kernel_context *kernel, size_t bytes) { return of(kernel).allocate(bytes); };
     interface_.kernel.release = [](halation_kernel_context *kernel, void *memory) { of(kernel).release(memory); };
     interface_.kernel.error = [](halation_kernel_context *kernel, const char *message) {
         Scratch &scratch = of(kernel);
-        if (!scratch.message_[0] && message) copy_text(scratch.message_, message); // the first is the cause
+        if (!scratch.message_[0] && message) copy_text(scratch.message_, message);  // the first is the cause
     };
 }
 
@@ -44,9 +42,9 @@ int Scratch::bin_of(size_t bytes, size_t *capacity) {
         *capacity = quarters * 64;
         return static_cast<int>(quarters - 1);
     }
-    const int power = 63 - __builtin_clzll(bytes - 1); // 2^power < bytes <= 2^(power + 1)
+    const int power = 63 - __builtin_clzll(bytes - 1);  // 2^power < bytes <= 2^(power + 1)
     const size_t step = size_t(1) << (power - 2);
-    const size_t steps = (bytes + step - 1) / step; // 5 .. 8
+    const size_t steps = (bytes + step - 1) / step;  // 5 .. 8
     *capacity = steps * step;
     return (power - 7) * 4 + static_cast<int>(steps - 5);
 }
@@ -68,7 +66,7 @@ void *Scratch::allocate(size_t bytes) {
     const size_t total = capacity + memory_alignment;
     void *memory = allocator_->allocate(allocator_->user, total, memory_alignment);
     if (!memory) {
-        drop_cached(); // other sizes kept here may be what is missing
+        drop_cached();  // other sizes kept here may be what is missing
         memory = allocator_->allocate(allocator_->user, total, memory_alignment);
     }
     if (!memory) {
@@ -112,4 +110,4 @@ void Scratch::drop_cached() {
     kept_ = 0;
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

@@ -71,5 +71,5 @@ private:
     char message_[400] = {};
 };
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 #endif

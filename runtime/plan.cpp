@@ -29,7 +29,7 @@ void allow_value_split(halation_plan *plan) {
     plan->value_tile = plan->splits_values ? std::lcm<int64_t>(tile_one, tile_many) : 0;
 }
 
-} // namespace
+}  // namespace
 
 halation_status make_plan(const halation_problem *given, halation_plan *plan) {
     plan->choice = HALATION_INIT(halation_choice);
@@ -47,10 +47,9 @@ halation_status make_plan(const halation_problem *given, halation_plan *plan) {
     return HALATION_OK;
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 
-extern "C" halation_status halation_can_run(halation_context *context, const halation_problem *problem,
-                                            halation_choice *choice) {
+extern "C" halation_status halation_can_run(halation_context *context, const halation_problem *problem, halation_choice *choice) {
     return guarded([&]() -> halation_status {
         if (!context) return fail(HALATION_INVALID_ARGUMENT, "context: is NULL");
         if (choice) HALATION_TRY(check_struct(choice, "halation_choice"));

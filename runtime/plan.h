@@ -21,13 +21,13 @@ struct TensorSpec {
     // Axis of a letter, -1 if the tensor has none. `row` is the axis of B or N, which no kernel sees; `head`
     // that of H or G.
     int row_axis, token_axis, cache_axis, head_axis, value_axis;
-    bool key_head; // head_axis is H
+    bool key_head;  // head_axis is H
     bool last_axis_optional;
     bool output;
     halation_tensor_role role;
     halation_default otherwise;
     DLDataType type;
-    int bytes; // of an element
+    int bytes;  // of an element
 
     int kernel_rank() const { return rank - (row_axis >= 0 ? 1 : 0); }
 };
@@ -39,7 +39,7 @@ enum class Source : uint8_t { user_context, scale, causal, presence, tensor };
 
 struct Binding {
     Source source;
-    int8_t tensor; // for Source::tensor and presence
+    int8_t tensor;  // for Source::tensor and presence
 };
 
 constexpr int most_arguments = most_tensors + 3;
@@ -49,8 +49,8 @@ struct BoundKernel {
     int argument_count = 0;
     Binding arguments[most_arguments];
     bool takes_causal = false;
-    bool takes_state = false; // reads and writes every state of the row
-    int cut = 0;              // calls may be cut at multiples of this many tokens; 0: a sequence is one call
+    bool takes_state = false;  // reads and writes every state of the row
+    int cut = 0;               // calls may be cut at multiples of this many tokens; 0: a sequence is one call
 };
 
 // Memory holding the value of an optional input that the caller leaves out.
@@ -59,7 +59,7 @@ struct DefaultValue {
     size_t bytes = 0;
 };
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 
 struct halation_plan {
     explicit halation_plan(halation_context *owner) : context(owner) { halation::runtime::retain(owner); }
@@ -78,12 +78,12 @@ struct halation_plan {
     halation::runtime::DefaultValue defaults[halation::runtime::most_tensors];
 
     halation::runtime::BoundKernel kernels[2];
-    const halation::runtime::BoundKernel *one = nullptr, *many = nullptr; // by a sequence's length
-    bool splits_values = false; // value channels may be shared out at multiples of value_tile
+    const halation::runtime::BoundKernel *one = nullptr, *many = nullptr;  // by a sequence's length
+    bool splits_values = false;  // value channels may be shared out at multiples of value_tile
     int64_t value_tile = 0;
     bool has_key_heads = false, has_cache = false;
 
-    std::vector<uint64_t> slot_marks; // reused by every run to find slots named twice
+    std::vector<uint64_t> slot_marks;  // reused by every run to find slots named twice
 };
 
 namespace halation::runtime {
@@ -98,5 +98,5 @@ halation_status bind_kernel(const halation_plan &plan, const halation_kernel &ke
 // defaults.cpp: fills the memory of optional inputs.
 halation_status make_defaults(halation_plan *plan);
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 #endif

@@ -30,7 +30,7 @@ halation_status check_recurrence(const Tables &tables, const halation_problem &g
     for (size_t t = 0; t < tables.size(); t++)
         for (int i = 0; i < tables[t]->row_count; i++) {
             const char *name = tables[t]->rows[i].name;
-            if (find_row(tables, name) == &tables[t]->rows[i]) known.item(name); // each name once
+            if (find_row(tables, name) == &tables[t]->rows[i]) known.item(name);  // each name once
         }
     if (known.empty())
         return fail(HALATION_INVALID_ARGUMENT,
@@ -43,8 +43,7 @@ halation_status check_words(const halation_problem &given, Problem *problem) {
     const halation_row &row = *problem->row;
     Text<200> list;
     problem->backend = look_up(known_backends, given.backend ? given.backend : "cpu", &list);
-    if (!problem->backend)
-        return fail(HALATION_INVALID_ARGUMENT, "backend: got '%s'; may be %s", given.backend, list.c_str());
+    if (!problem->backend) return fail(HALATION_INVALID_ARGUMENT, "backend: got '%s'; may be %s", given.backend, list.c_str());
     problem->isa = nullptr;
     if (given.isa) {
         const int rank = isa_rank(given.isa);
@@ -70,8 +69,7 @@ halation_status check_form(const halation_problem &given, Problem *problem) {
     if (raw(given.form) < HALATION_FORM_AUTO || raw(given.form) > HALATION_FORM_PARALLEL)
         return fail(HALATION_INVALID_ARGUMENT, "form: got %d; may be 0 (auto) to 3 (parallel)", raw(given.form));
     if (raw(given.head_mapping) != HALATION_HEADS_GROUPED && raw(given.head_mapping) != HALATION_HEADS_TILED)
-        return fail(HALATION_INVALID_ARGUMENT, "head_mapping: got %d; may be 0 (grouped) or 1 (tiled)",
-                    raw(given.head_mapping));
+        return fail(HALATION_INVALID_ARGUMENT, "head_mapping: got %d; may be 0 (grouped) or 1 (tiled)", raw(given.head_mapping));
     if (given.chunk < 0) return fail(HALATION_INVALID_ARGUMENT, "chunk: got %d; may be 0 or more", given.chunk);
     if (given.form == HALATION_FORM_RECURRENT && given.chunk > 1)
         return fail(HALATION_INVALID_ARGUMENT, "chunk: got %d; may be 0 or 1 with form recurrent", given.chunk);
@@ -93,14 +91,12 @@ halation_status check_dims(const halation_problem &given, Problem *problem) {
     const struct {
         const char *name;
         int64_t value;
-    } dims[] = {{"heads", given.heads},
-                {"value_heads", given.value_heads},
-                {"key_dim", given.key_dim},
-                {"value_dim", given.value_dim}};
+    } dims[] = {
+        {"heads", given.heads}, {"value_heads", given.value_heads}, {"key_dim", given.key_dim}, {"value_dim", given.value_dim}};
     for (const auto &dim : dims)
         if (dim.value < 1 || dim.value > INT32_MAX)
-            return fail(HALATION_INVALID_ARGUMENT, "%s: got %lld; may be 1 to %d", dim.name,
-                        static_cast<long long>(dim.value), INT32_MAX);
+            return fail(HALATION_INVALID_ARGUMENT, "%s: got %lld; may be 1 to %d", dim.name, static_cast<long long>(dim.value),
+                        INT32_MAX);
     const halation_row &row = *problem->row;
     const bool has_heads = row_has_letter(row, letter_G) || row_has_letter(row, letter_H);
     if (!has_heads && (given.heads != 1 || given.value_heads != 1))
@@ -138,7 +134,7 @@ halation_status check_types(const halation_problem &given, Problem *problem) {
     return HALATION_OK;
 }
 
-} // namespace
+}  // namespace
 
 halation_status check_problem(const Tables &tables, const halation_problem *given, Problem *problem) {
     HALATION_TRY(check_struct(given, "halation_problem"));
@@ -153,10 +149,9 @@ halation_status check_problem(const Tables &tables, const halation_problem *give
     if (std::isnan(scale) && problem->feature_map && strcmp(problem->feature_map, "identity")) scale = 1;
     if (std::isnan(scale)) scale = 1 / std::sqrt(static_cast<double>(given->key_dim));
     if (!std::isfinite(static_cast<float>(scale)))
-        return fail(HALATION_INVALID_ARGUMENT, "scale: got %g; must be finite in float32, or NaN for the default",
-                    given->scale);
+        return fail(HALATION_INVALID_ARGUMENT, "scale: got %g; must be finite in float32, or NaN for the default", given->scale);
     problem->scale = static_cast<float>(scale);
     return HALATION_OK;
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

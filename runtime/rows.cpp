@@ -23,8 +23,7 @@ bool same_row(const halation_row &a, const halation_row &b) {
     }
     for (int form = 1; form <= 3; form++)
         if (!a.refused[form] != !b.refused[form]) return false;
-    const bool same_scale =
-        std::isnan(a.default_scale) ? std::isnan(b.default_scale) : a.default_scale == b.default_scale;
+    const bool same_scale = std::isnan(a.default_scale) ? std::isnan(b.default_scale) : a.default_scale == b.default_scale;
     return same_scale && same_text(a.output_dims, b.output_dims) && same_text(a.state_dims, b.state_dims) &&
            same_text(a.normalizer_dims, b.normalizer_dims) && same_text(a.default_feature_map, b.default_feature_map);
 }
@@ -46,8 +45,7 @@ const char *fault_in_dims(const char *dims, Letter first) {
 }
 
 bool reserved_name(const char *name) {
-    for (const char *taken :
-         {"o", "initial_state", "final_state", "initial_normalizer", "final_normalizer", "scale", "causal"})
+    for (const char *taken : {"o", "initial_state", "final_state", "initial_normalizer", "final_normalizer", "scale", "causal"})
         if (!strcmp(name, taken)) return true;
     return false;
 }
@@ -61,11 +59,10 @@ halation_status check_row_tensor(const halation_row &row, int index) {
         if (!strcmp(row.inputs[i].name, tensor.name))
             return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: two inputs are named '%s'", row.name, tensor.name);
     if (const char *fault = fault_in_dims(tensor.dims, letter_B))
-        return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: dims '%s' of %s %s", row.name,
-                    tensor.dims ? tensor.dims : "", tensor.name, fault);
+        return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: dims '%s' of %s %s", row.name, tensor.dims ? tensor.dims : "",
+                    tensor.name, fault);
     if (raw(tensor.role) < HALATION_ROLE_DATA || raw(tensor.role) > HALATION_ROLE_STATE)
-        return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: role of %s is %d", row.name, tensor.name,
-                    raw(tensor.role));
+        return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: role of %s is %d", row.name, tensor.name, raw(tensor.role));
     if (raw(tensor.otherwise) < HALATION_DEFAULT_REQUIRED || raw(tensor.otherwise) > HALATION_DEFAULT_RETENTION)
         return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: default of %s is %d", row.name, tensor.name,
                     raw(tensor.otherwise));
@@ -75,16 +72,16 @@ halation_status check_row_tensor(const halation_row &row, int index) {
                     "recurrence %s: %s has dims '%s'; a retention default needs the value head G innermost", row.name,
                     tensor.name, tensor.dims);
     if (tensor.otherwise != HALATION_DEFAULT_REQUIRED && (innermost == 'T' || innermost == 'S' || innermost == 'B'))
-        return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: %s is optional, so its innermost axis may not be %c",
-                    row.name, tensor.name, innermost);
+        return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: %s is optional, so its innermost axis may not be %c", row.name,
+                    tensor.name, innermost);
     return HALATION_OK;
 }
 
 halation_status check_row(const halation_row &row) {
     if (!row.name || !*row.name) return fail(HALATION_INVALID_ARGUMENT, "kernels: a row has no name");
     if (row.input_count < 1 || row.input_count > most_inputs || !row.inputs)
-        return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: has %d inputs; may have 1 to %d", row.name,
-                    row.input_count, most_inputs);
+        return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: has %d inputs; may have 1 to %d", row.name, row.input_count,
+                    most_inputs);
     for (int i = 0; i < row.input_count; i++) HALATION_TRY(check_row_tensor(row, i));
     if (const char *fault = fault_in_dims(row.output_dims, letter_B))
         return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: dims '%s' of o %s", row.name,
@@ -100,37 +97,33 @@ halation_status check_row(const halation_row &row) {
     if (row_has_letter(row, letter_G) || row_has_letter(row, letter_H))
         for (const char *dims : {row.output_dims, row.state_dims, row.normalizer_dims})
             if (dims && !has_letter(dims, letter_G))
-                return fail(HALATION_INVALID_ARGUMENT,
-                            "recurrence %s: has heads, but dims '%s' of an output or state lack G", row.name, dims);
+                return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: has heads, but dims '%s' of an output or state lack G",
+                            row.name, dims);
     if (!has_letter(row.output_dims, letter_B) || !has_letter(row.output_dims, letter_T))
-        return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: dims '%s' of o must have B and T", row.name,
-                    row.output_dims);
+        return fail(HALATION_INVALID_ARGUMENT, "recurrence %s: dims '%s' of o must have B and T", row.name, row.output_dims);
     return HALATION_OK;
 }
 
 halation_status check_kernel(const Tables &tables, const halation_kernel_table &table, int index) {
     const halation_kernel &kernel = table.kernels[index];
     if (!kernel.name || !kernel.recurrence || !kernel.backend || !kernel.isa || !kernel.run || !kernel.metadata)
-        return fail(HALATION_INVALID_ARGUMENT,
-                    "kernels: kernel %d (%s) lacks a name, recurrence, backend, isa, run or metadata", index,
-                    kernel.name ? kernel.name : "unnamed");
+        return fail(HALATION_INVALID_ARGUMENT, "kernels: kernel %d (%s) lacks a name, recurrence, backend, isa, run or metadata",
+                    index, kernel.name ? kernel.name : "unnamed");
     if (!find_row({&table}, kernel.recurrence) && !find_row(tables, kernel.recurrence))
-        return fail(HALATION_INVALID_ARGUMENT, "kernel %s: its recurrence %s has no row", kernel.name,
-                    kernel.recurrence);
+        return fail(HALATION_INVALID_ARGUMENT, "kernel %s: its recurrence %s has no row", kernel.name, kernel.recurrence);
     if (!strcmp(kernel.backend, "cpu") && isa_rank(kernel.isa) < 0)
         return fail(HALATION_INVALID_ARGUMENT, "kernel %s: isa %s is not known", kernel.name, kernel.isa);
     if (raw(kernel.form) < HALATION_FORM_RECURRENT || raw(kernel.form) > HALATION_FORM_PARALLEL)
         return fail(HALATION_INVALID_ARGUMENT, "kernel %s: form is %d", kernel.name, raw(kernel.form));
     if (kernel.chunk < 0 || kernel.segment < 0 || kernel.value_tile < 0 ||
         (kernel.chunk > 0 && kernel.segment % kernel.chunk != 0))
-        return fail(
-            HALATION_INVALID_ARGUMENT,
-            "kernel %s: chunk %d, segment %d, value_tile %d; none may be negative and a segment is whole chunks",
-            kernel.name, kernel.chunk, kernel.segment, kernel.value_tile);
+        return fail(HALATION_INVALID_ARGUMENT,
+                    "kernel %s: chunk %d, segment %d, value_tile %d; none may be negative and a segment is whole chunks",
+                    kernel.name, kernel.chunk, kernel.segment, kernel.value_tile);
     return HALATION_OK;
 }
 
-} // namespace
+}  // namespace
 
 Letter letter_of(char letter) {
     const char *at = letter ? strchr(letters, letter) : nullptr;
@@ -144,8 +137,7 @@ bool has_letter(const char *dims, Letter letter) {
 bool row_has_letter(const halation_row &row, Letter letter) {
     for (int i = 0; i < row.input_count; i++)
         if (has_letter(row.inputs[i].dims, letter)) return true;
-    return has_letter(row.output_dims, letter) || has_letter(row.state_dims, letter) ||
-           has_letter(row.normalizer_dims, letter);
+    return has_letter(row.output_dims, letter) || has_letter(row.state_dims, letter) || has_letter(row.normalizer_dims, letter);
 }
 
 const halation_row *find_row(const Tables &tables, const char *name) {
@@ -158,8 +150,8 @@ const halation_row *find_row(const Tables &tables, const char *name) {
 halation_status check_table(const Tables &tables, const halation_kernel_table &table) {
     if (table.row_count < 0 || table.kernel_count < 0 || (table.row_count > 0 && !table.rows) ||
         (table.kernel_count > 0 && !table.kernels))
-        return fail(HALATION_INVALID_ARGUMENT, "kernels: the table has %d rows and %d kernels, or they are NULL",
-                    table.row_count, table.kernel_count);
+        return fail(HALATION_INVALID_ARGUMENT, "kernels: the table has %d rows and %d kernels, or they are NULL", table.row_count,
+                    table.kernel_count);
     for (int i = 0; i < table.row_count; i++) {
         const halation_row &row = table.rows[i];
         HALATION_TRY(check_row(row));
@@ -176,4 +168,4 @@ halation_status check_table(const Tables &tables, const halation_kernel_table &t
     return HALATION_OK;
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

@@ -9,15 +9,14 @@ namespace {
 halation_status check_workspace(const halation_arguments &given, size_t bytes) {
     if (!given.workspace) return HALATION_OK;
     if (given.workspace_bytes < bytes)
-        return fail(HALATION_INVALID_ARGUMENT, "workspace_bytes: got %zu; must be at least %zu", given.workspace_bytes,
-                    bytes);
+        return fail(HALATION_INVALID_ARGUMENT, "workspace_bytes: got %zu; must be at least %zu", given.workspace_bytes, bytes);
     if (reinterpret_cast<uintptr_t>(given.workspace) % memory_alignment != 0)
         return fail(HALATION_INVALID_ARGUMENT, "workspace: is at %p; must be aligned to %zu bytes", given.workspace,
                     memory_alignment);
     return HALATION_OK;
 }
 
-} // namespace
+}  // namespace
 
 extern "C" halation_status halation_plan_workspace(const halation_plan *plan, const halation_arguments *arguments,
                                                    size_t *bytes) {

@@ -36,7 +36,7 @@ struct Run {
 struct KernelBuffer {
     halide_buffer_t buffer;
     halide_dimension_t dim[most_axes];
-    int64_t token_bytes; // from one token to the next; 0 where there are none
+    int64_t token_bytes;  // from one token to the next; 0 where there are none
     int token_dim;
 };
 
@@ -55,7 +55,7 @@ void fill(KernelBuffer *to, const Slice &slice, DLDataType type) {
     to->token_bytes = 0;
     to->token_dim = -1;
     for (int axis = 0; axis < slice.rank; axis++) {
-        const int d = slice.rank - 1 - axis; // Halide counts from the innermost
+        const int d = slice.rank - 1 - axis;  // Halide counts from the innermost
         const int64_t extent = slice.extent[axis];
         // A stride that is never taken may not fit into 32 bits; innermost, kernels insist on 1.
         // but for the 0 of a value that serves all channels.
@@ -90,7 +90,7 @@ struct Call {
 struct Task {
     Run &run;
     Sequence sequence;
-    int64_t head, heads; // of the range
+    int64_t head, heads;  // of the range
     int64_t value, values;
     int worker;
     Scratch &scratch;
@@ -103,8 +103,7 @@ struct Task {
 };
 
 int64_t key_head_of(const Problem &problem, int64_t head) {
-    return problem.head_mapping == HALATION_HEADS_TILED ? head % problem.heads
-                                                        : head / (problem.value_heads / problem.heads);
+    return problem.head_mapping == HALATION_HEADS_TILED ? head % problem.heads : head / (problem.value_heads / problem.heads);
 }
 
 Region Task::region(int64_t first_head, int64_t head_count) const {
@@ -125,8 +124,7 @@ Region Task::region(int64_t first_head, int64_t head_count) const {
 int64_t even_heads(const halation_plan &plan, int64_t head) {
     const Problem &problem = plan.problem;
     if (!plan.has_key_heads || problem.heads == problem.value_heads) return problem.value_heads - head;
-    const int64_t run =
-        problem.head_mapping == HALATION_HEADS_TILED ? problem.heads : problem.value_heads / problem.heads;
+    const int64_t run = problem.head_mapping == HALATION_HEADS_TILED ? problem.heads : problem.value_heads / problem.heads;
     return run - head % run;
 }
 
@@ -142,8 +140,7 @@ Slice state_to(const Task &task, int c, const Region &region) {
     TensorView shape = {};
     for (int axis = 0; axis < spec.rank; axis++)
         if (spec.letter[axis] == letter_K) shape.extent[axis] = task.plan().problem.key_dim;
-    const size_t place =
-        task.run.workspace.per_worker * static_cast<size_t>(task.worker) + task.run.workspace.offset[c];
+    const size_t place = task.run.workspace.per_worker * static_cast<size_t>(task.worker) + task.run.workspace.offset[c];
     return compact_like(slice_of(spec, shape, 0, region), task.run.workspace_memory + place);
 }
 
@@ -171,8 +168,7 @@ void record_failure(Task &task, const halation_kernel &kernel, int code) {
         snprintf(run.message, sizeof run.message, "kernel %s: no memory for its scratch", kernel.name);
     } else {
         run.status = HALATION_INTERNAL_ERROR;
-        snprintf(run.message, sizeof run.message, "kernel %s: %s (code %d)", kernel.name, *message ? message : "failed",
-                 code);
+        snprintf(run.message, sizeof run.message, "kernel %s: %s (code %d)", kernel.name, *message ? message : "failed", code);
     }
     run.failed.store(true, std::memory_order_relaxed);
 }
@@ -203,9 +199,8 @@ void prepare(const Task &task, const BoundKernel &bound, const Region &region, C
         case Source::tensor: {
             const TensorSpec &spec = plan.tensors[binding.tensor];
             call->argv[i] = &call->buffers[binding.tensor].buffer;
-            if (spec.letter[0] != letter_N) // states below
-                fill(&call->buffers[binding.tensor], task.tensor(binding.tensor, task.sequence.batch, region),
-                     spec.type);
+            if (spec.letter[0] != letter_N)  // states below
+                fill(&call->buffers[binding.tensor], task.tensor(binding.tensor, task.sequence.batch, region), spec.type);
         }
         }
     }
@@ -227,7 +222,7 @@ void prepare(const Task &task, const BoundKernel &bound, const Region &region, C
 // Walks the sequence in calls of at most `segment` tokens.
 bool walk(Task &task, const BoundKernel &bound, int64_t segment, Call *call) {
     const halation_plan &plan = task.plan();
-    KernelBuffer *moving[most_tensors]; // those with tokens
+    KernelBuffer *moving[most_tensors];  // those with tokens
     KernelBuffer *cached[most_tensors];
     int cached_dim[most_tensors];
     int moving_count = 0, cached_count = 0;
@@ -244,8 +239,7 @@ bool walk(Task &task, const BoundKernel &bound, int64_t segment, Call *call) {
     const int64_t length = task.sequence.length;
     for (int64_t token = 0; token < length; token += segment) {
         const int64_t tokens = std::min(segment, length - token);
-        for (int i = 0; i < moving_count; i++)
-            moving[i]->dim[moving[i]->token_dim].extent = static_cast<int32_t>(tokens);
+        for (int i = 0; i < moving_count; i++) moving[i]->dim[moving[i]->token_dim].extent = static_cast<int32_t>(tokens);
         // A causal query sees the cache up to its own token; the queries are the cache's last tokens.
         if (plan.problem.causal)
             for (int i = 0; i < cached_count; i++)
@@ -300,7 +294,7 @@ void do_task(void *data, int64_t index, int worker) {
     }
 }
 
-} // namespace
+}  // namespace
 
 halation_status run_cpu(const halation_plan &plan, const Arguments &arguments, const Workspace &workspace,
                         const Division &division, char *workspace_memory) {
@@ -309,4 +303,4 @@ halation_status run_cpu(const halation_plan &plan, const Arguments &arguments, c
     return run.status == HALATION_OK ? HALATION_OK : fail(run.status, "%s", run.message);
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

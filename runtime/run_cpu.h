@@ -10,5 +10,5 @@ namespace halation::runtime {
 halation_status run_cpu(const halation_plan &plan, const Arguments &arguments, const Workspace &workspace,
                         const Division &division, char *workspace_memory);
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 #endif

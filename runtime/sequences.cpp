@@ -13,17 +13,14 @@ long long printable(int64_t value) {
 
 halation_status check_offsets(const Arguments &arguments) {
     const IntegerView &offsets = arguments.offsets;
-    if (offsets[0] != 0)
-        return fail(HALATION_INVALID_ARGUMENT, "offsets[0]: is %lld; must be 0", printable(offsets[0]));
+    if (offsets[0] != 0) return fail(HALATION_INVALID_ARGUMENT, "offsets[0]: is %lld; must be 0", printable(offsets[0]));
     for (int64_t n = 0; n < arguments.sequences; n++)
         if (offsets[n + 1] < offsets[n])
-            return fail(HALATION_INVALID_ARGUMENT,
-                        "offsets[%lld]: is %lld, less than %lld before it; offsets may not fall", printable(n + 1),
-                        printable(offsets[n + 1]), printable(offsets[n]));
+            return fail(HALATION_INVALID_ARGUMENT, "offsets[%lld]: is %lld, less than %lld before it; offsets may not fall",
+                        printable(n + 1), printable(offsets[n + 1]), printable(offsets[n]));
     if (offsets[arguments.sequences] != arguments.tokens)
         return fail(HALATION_INVALID_ARGUMENT, "offsets[%lld]: is %lld; the last must be T = %lld",
-                    printable(arguments.sequences), printable(offsets[arguments.sequences]),
-                    printable(arguments.tokens));
+                    printable(arguments.sequences), printable(offsets[arguments.sequences]), printable(arguments.tokens));
     return HALATION_OK;
 }
 
@@ -38,15 +35,14 @@ halation_status check_slot_range(const char *name, const IntegerView &slots, int
     if (!slots.given()) return HALATION_OK;
     for (int64_t n = 0; n < slots.count; n++)
         if (slots[n] < -1 || slots[n] >= rows)
-            return fail(HALATION_INVALID_ARGUMENT,
-                        "%s[%lld]: is %lld; may be -1 (skip) to %lld, the last of %lld slots", name, printable(n),
-                        printable(slots[n]), printable(rows - 1), printable(rows));
+            return fail(HALATION_INVALID_ARGUMENT, "%s[%lld]: is %lld; may be -1 (skip) to %lld, the last of %lld slots", name,
+                        printable(n), printable(slots[n]), printable(rows - 1), printable(rows));
     return HALATION_OK;
 }
 
 // How an initial and a final state lie to each other in memory.
 struct Meeting {
-    bool shared = false; // row w of the final state is row w + shift of the initial one
+    bool shared = false;  // row w of the final state is row w + shift of the initial one
     int64_t shift = 0;
 };
 
@@ -57,9 +53,9 @@ int64_t span_without_rows(const TensorSpec &spec, const TensorView &view) {
 }
 
 // Either apart, or rows of one pool; anything between would be overwritten while it is read.
-halation_status find_meeting(const TensorSpec &spec, const char *initial_name, const TensorView &initial,
-                             const TensorView &final, Meeting *meeting) {
-    if (!initial.data || !final.data) return HALATION_OK; // not given, or empty
+halation_status find_meeting(const TensorSpec &spec, const char *initial_name, const TensorView &initial, const TensorView &final,
+                             Meeting *meeting) {
+    if (!initial.data || !final.data) return HALATION_OK;  // not given, or empty
     const int64_t row_bytes = span_without_rows(spec, initial), final_row_bytes = span_without_rows(spec, final);
     const int64_t initial_bytes = row_bytes + (initial.extent[0] - 1) * initial.stride[0] * spec.bytes;
     const int64_t final_bytes = final_row_bytes + (final.extent[0] - 1) * final.stride[0] * spec.bytes;
@@ -79,14 +75,13 @@ halation_status find_meeting(const TensorSpec &spec, const char *initial_name, c
     }
     // Two pools interleaved row by row: the rows of one lie in the gaps of the other.
     if (alike && within >= row_bytes && pitch - within >= final_row_bytes) return HALATION_OK;
-    return fail(HALATION_INVALID_ARGUMENT,
-                "%s: overlaps %s; they must be apart, or the same rows with the same strides", spec.name, initial_name);
+    return fail(HALATION_INVALID_ARGUMENT, "%s: overlaps %s; they must be apart, or the same rows with the same strides",
+                spec.name, initial_name);
 }
 
 // No two sequences write one row; none reads a row that another writes in the same call.
 halation_status check_rows(halation_plan *plan, const Arguments &arguments, const Meeting &meeting) {
-    const bool reads_shared =
-        meeting.shared && (arguments.read_slots.given() || arguments.write_slots.given() || meeting.shift);
+    const bool reads_shared = meeting.shared && (arguments.read_slots.given() || arguments.write_slots.given() || meeting.shift);
     if (!arguments.write_slots.given() && !reads_shared) return HALATION_OK;
     const int64_t rows = rows_of(plan->final, arguments);
     std::vector<uint64_t> &marks = plan->slot_marks;
@@ -109,8 +104,8 @@ halation_status check_rows(halation_plan *plan, const Arguments &arguments, cons
         if (as_written < 0 || as_written >= rows) continue;
         if (marks[static_cast<size_t>(as_written / 64)] >> (as_written % 64) & 1)
             return fail(HALATION_INVALID_ARGUMENT,
-                        "read_slots: sequence %lld reads slot %lld, which another sequence of the same call writes",
-                        printable(n), printable(sequence.read_row));
+                        "read_slots: sequence %lld reads slot %lld, which another sequence of the same call writes", printable(n),
+                        printable(sequence.read_row));
     }
     return HALATION_OK;
 }
@@ -137,7 +132,7 @@ void measure_lengths(Arguments *arguments) {
     }
 }
 
-} // namespace
+}  // namespace
 
 halation_status check_sequences(halation_plan *plan, Arguments *arguments) {
     if (arguments->offsets.given()) HALATION_TRY(check_offsets(*arguments));
@@ -155,4 +150,4 @@ halation_status check_sequences(halation_plan *plan, Arguments *arguments) {
     return HALATION_OK;
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

@@ -27,7 +27,7 @@ template<typename Line> void each_line(const Slice &a, char *b, const int64_t *b
     }
 }
 
-} // namespace
+}  // namespace
 
 Slice slice_of(const TensorSpec &spec, const TensorView &view, int64_t row, const Region &region) {
     Slice slice;
@@ -78,8 +78,8 @@ void set_zero(const Slice &slice) {
 }
 
 void copy(const Slice &from, const Slice &to) {
-    if (from.data == to.data) return; // arguments that share memory were seen to share strides
+    if (from.data == to.data) return;  // arguments that share memory were seen to share strides
     each_line(from, to.data, to.stride, [](char *at, char *other, size_t bytes) { memcpy(other, at, bytes); });
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

@@ -8,8 +8,8 @@ namespace halation::runtime {
 
 struct Region {
     int64_t token, tokens;
-    int64_t head, heads;        // value heads
-    int64_t key_head, key_step; // key head of the first value head, and the step from one value head to the next
+    int64_t head, heads;         // value heads
+    int64_t key_head, key_step;  // key head of the first value head, and the step from one value head to the next
     int64_t value, values;
 };
 
@@ -17,7 +17,7 @@ struct Region {
 struct Slice {
     char *data;
     int rank, bytes;
-    int token_axis; // -1: none
+    int token_axis;  // -1: none
     int64_t extent[most_axes], stride[most_axes];
 };
 
@@ -32,5 +32,5 @@ void set_zero(const Slice &slice);
 // Bit for bit; nothing to do where the two are the same memory.
 void copy(const Slice &from, const Slice &to);
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 #endif

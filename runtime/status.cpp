@@ -9,7 +9,7 @@ namespace {
 // Plain thread-local storage: no constructor, so a first use on any thread costs nothing and cannot fail.
 thread_local char last_message[1024];
 
-} // namespace
+}  // namespace
 
 halation_status fail(halation_status status, const char *format, ...) {
     // A message may quote the last one (halation_last_message() as an argument), so it is built aside.
@@ -22,7 +22,7 @@ halation_status fail(halation_status status, const char *format, ...) {
     return status;
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 
 extern "C" const char *halation_last_message(void) {
     return halation::runtime::last_message;

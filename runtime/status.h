@@ -26,18 +26,17 @@ template<typename Body> halation_status guarded(Body body) noexcept {
 template<typename Struct> halation_status check_struct(const Struct *value, const char *name) {
     if (!value) return fail(HALATION_INVALID_ARGUMENT, "%s: is NULL", name);
     if (value->size != sizeof(Struct) || value->version != HALATION_VERSION)
-        return fail(HALATION_INVALID_ARGUMENT,
-                    "%s: size is %u and version %u; must be %zu and %d (start from HALATION_INIT(%s))", name,
-                    value->size, value->version, sizeof(Struct), HALATION_VERSION, name);
+        return fail(HALATION_INVALID_ARGUMENT, "%s: size is %u and version %u; must be %zu and %d (start from HALATION_INIT(%s))",
+                    name, value->size, value->version, sizeof(Struct), HALATION_VERSION, name);
     return HALATION_OK;
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 
-#define HALATION_TRY(expression)                                                                                       \
-    do {                                                                                                               \
-        const halation_status halation_try_status = (expression);                                                      \
-        if (halation_try_status != HALATION_OK) return halation_try_status;                                            \
+#define HALATION_TRY(expression)                                            \
+    do {                                                                    \
+        const halation_status halation_try_status = (expression);           \
+        if (halation_try_status != HALATION_OK) return halation_try_status; \
     } while (0)
 
 #endif

@@ -43,5 +43,5 @@ template<size_t Capacity> void copy_text(char (&to)[Capacity], const char *from)
     to[length] = 0;
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 #endif

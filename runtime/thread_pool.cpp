@@ -92,4 +92,4 @@ int processor_count() {
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime

@@ -37,8 +37,8 @@ private:
 
     std::mutex mutex_;
     std::condition_variable job_posted_, job_left_;
-    int seats_ = 0;   // workers that may still join the job
-    int working_ = 0; // workers that joined and have not left
+    int seats_ = 0;    // workers that may still join the job
+    int working_ = 0;  // workers that joined and have not left
     bool stop_ = false;
 
     Work work_ = nullptr;
@@ -50,5 +50,5 @@ private:
 // Processors this process may use, at least 1.
 int processor_count();
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 #endif

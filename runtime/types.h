@@ -39,5 +39,5 @@ inline const char *form_name(int form) {
     return form >= 0 && form <= 3 ? names[form] : "unknown";
 }
 
-} // namespace halation::runtime
+}  // namespace halation::runtime
 #endif

@@ -38,10 +38,9 @@ struct Call {
     }
 };
 
-const std::vector<int64_t> q_shape = {2, 5, 2, 8}, v_shape = {2, 5, 4, 12}, g_shape = {2, 5, 4},
-                           s_shape = {2, 4, 8, 12};
+const std::vector<int64_t> q_shape = {2, 5, 2, 8}, v_shape = {2, 5, 4, 12}, g_shape = {2, 5, 4}, s_shape = {2, 4, 8, 12};
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a wrong tensor is named, with what it is and what it may be") {
     Call call;
@@ -202,15 +201,15 @@ TEST_CASE("strides are honoured") {
     Gated &data = call.data;
     std::vector<float> expected, states;
     data.reference_all(true, &expected, &states);
-    auto moved = [](const std::vector<float> &from, const std::vector<int64_t> &shape,
-                    const std::vector<int64_t> &strides, size_t size, int64_t first) {
+    auto moved = [](const std::vector<float> &from, const std::vector<int64_t> &shape, const std::vector<int64_t> &strides,
+                    size_t size, int64_t first) {
         std::vector<float> to(size, std::nanf(""));
         for (int64_t a = 0, i = 0; a < shape[0]; a++)
             for (int64_t b = 0; b < shape[1]; b++)
                 for (int64_t c = 0; c < shape[2]; c++)
                     for (int64_t d = 0; d < shape[3]; d++, i++)
-                        to[static_cast<size_t>(first + a * strides[0] + b * strides[1] + c * strides[2] +
-                                               d * strides[3])] = from[static_cast<size_t>(i)];
+                        to[static_cast<size_t>(first + a * strides[0] + b * strides[1] + c * strides[2] + d * strides[3])] =
+                            from[static_cast<size_t>(i)];
         return to;
     };
     SECTION("heads outside tokens, [B, H, T, D]") {
@@ -234,8 +233,8 @@ TEST_CASE("strides are honoured") {
         const int64_t token = 2 * 8 + 2 * 8 + 4 * 12;
         std::vector<int64_t> q_strides = {5 * token, token, 8, 1}, v_strides = {5 * token, token, 12, 1};
         std::vector<float> all(static_cast<size_t>(2 * 5 * token));
-        auto into = [&](const std::vector<float> &from, const std::vector<int64_t> &shape,
-                        const std::vector<int64_t> &strides, int64_t first) {
+        auto into = [&](const std::vector<float> &from, const std::vector<int64_t> &shape, const std::vector<int64_t> &strides,
+                        int64_t first) {
             const auto part = moved(from, shape, strides, all.size(), first);
             for (size_t i = 0; i < all.size(); i++)
                 if (!std::isnan(part[i])) all[i] = part[i];
@@ -272,14 +271,13 @@ TEST_CASE("strides are honoured") {
         CHECK(close(data.o, expected));
         auto wanted = moved(states, s_shape, after, 1500, 0);
         for (float &x : wanted)
-            if (std::isnan(x)) x = 7.f; // what lies between is left alone
+            if (std::isnan(x)) x = 7.f;  // what lies between is left alone
         CHECK(close(final, wanted));
     }
     SECTION("inputs broadcast with strides of 0") {
         for (int64_t b = 0; b < 2; b++)
             for (int64_t t = 0; t < 5; t++)
-                for (int64_t h = 0; h < 4; h++)
-                    data.g[static_cast<size_t>((b * 5 + t) * 4 + h)] = data.g[static_cast<size_t>(h)];
+                for (int64_t h = 0; h < 4; h++) data.g[static_cast<size_t>((b * 5 + t) * 4 + h)] = data.g[static_cast<size_t>(h)];
         data.reference_all(true, &expected, &states);
         call.set("g", Tensor(data.g.data(), g_shape, {0, 0, 1}));
         REQUIRE(call.run().status == HALATION_OK);
@@ -344,10 +342,9 @@ TEST_CASE("strides beyond 32 bits within one call are refused, or the call is cu
     }
     SECTION("cut at whole chunks") {
         // Reserved addresses, of which only the pages of the tokens themselves come into being.
-        const int64_t T = 40, step = int64_t(1) << 27; // 15 tokens fit into a call, so 12 are taken
+        const int64_t T = 40, step = int64_t(1) << 27;  // 15 tokens fit into a call, so 12 are taken
         const size_t bytes = static_cast<size_t>(T * step) * sizeof(float);
-        void *reserved =
-            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *reserved = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (reserved == MAP_FAILED) {
             WARN("skipped: the system does not reserve 20 GiB of addresses");
             return;
@@ -393,8 +390,7 @@ TEST_CASE("optional inputs get the values the row says") {
         plan.run(tensors);
         CHECK(close(data.o, expected));
         std::vector<float> gamma = {1, 1, 0.5f, 0.25f};
-        for (int64_t i = 0; i < 2 * 7 * 4; i++)
-            data.g[static_cast<size_t>(i)] = std::log(gamma[static_cast<size_t>(i % 4)]);
+        for (int64_t i = 0; i < 2 * 7 * 4; i++) data.g[static_cast<size_t>(i)] = std::log(gamma[static_cast<size_t>(i % 4)]);
         data.reference_all(true, &expected, &states);
         tensors.push_back({"gamma", Tensor(gamma.data(), {4})});
         plan.run(tensors);

@@ -65,7 +65,7 @@ struct Packed {
     }
 };
 
-} // namespace
+}  // namespace
 
 TEST_CASE("packed sequences, empty ones among them") {
     Packed packed({0, 0, 5, 5, 69, 69});
@@ -79,8 +79,7 @@ TEST_CASE("packed sequences, empty ones among them") {
         for (int64_t n = 0; n < 5; n++) {
             const auto got = row(packed.final, n, packed.elements);
             const bool empty = packed.offsets[static_cast<size_t>(n)] == packed.offsets[static_cast<size_t>(n) + 1];
-            CHECK(
-                (empty ? same_bits(got, states[static_cast<size_t>(n)]) : close(got, states[static_cast<size_t>(n)])));
+            CHECK((empty ? same_bits(got, states[static_cast<size_t>(n)]) : close(got, states[static_cast<size_t>(n)])));
         }
     }
 }
@@ -94,8 +93,7 @@ TEST_CASE("an empty sequence hands its state on bitwise, NaN and signed zero inc
     packed.has = {0, 0};
     packed.batch.has_initial_state = Tensor(packed.has.data(), {2});
     REQUIRE(packed.run().message.empty());
-    CHECK(same_bits(row(packed.final, 0, packed.elements),
-                    std::vector<float>(static_cast<size_t>(packed.elements), 0.f)));
+    CHECK(same_bits(row(packed.final, 0, packed.elements), std::vector<float>(static_cast<size_t>(packed.elements), 0.f)));
 }
 
 TEST_CASE("offsets of 64 bits, and offsets with a stride") {
@@ -116,11 +114,10 @@ TEST_CASE("a sequence is bitwise the same alone, in any batch and when split at 
     for (int64_t n = 0; n < 6; n++) {
         const int32_t begin = packed.offsets[static_cast<size_t>(n)], end = packed.offsets[static_cast<size_t>(n) + 1];
         Packed alone({begin, end});
-        alone.offsets = {0, begin, end, 80}; // the others have no state to speak of
+        alone.offsets = {0, begin, end, 80};  // the others have no state to speak of
         alone.rows = 3;
         alone.initial.assign(static_cast<size_t>(3 * alone.elements), 0.f);
-        std::copy_n(packed.initial.begin() + n * packed.elements, packed.elements,
-                    alone.initial.begin() + alone.elements);
+        std::copy_n(packed.initial.begin() + n * packed.elements, packed.elements, alone.initial.begin() + alone.elements);
         alone.final.assign(alone.initial.size(), 0.f);
         alone.data = Gated(1, 80, 2, 4, 8, 12);
         alone.tensors = alone.data.tensors(false, false);
@@ -152,7 +149,7 @@ TEST_CASE("auto chooses by each sequence's own length") {
     Packed packed({0, 1, 2, 12, 13});
     seen.reset();
     REQUIRE(packed.run().message.empty());
-    CHECK(seen.chunkwise_calls == 4 * 2); // one sequence of 10 tokens: four heads in segments of 8
+    CHECK(seen.chunkwise_calls == 4 * 2);  // one sequence of 10 tokens: four heads in segments of 8
     CHECK(seen.calls > seen.chunkwise_calls);
 }
 
@@ -378,8 +375,7 @@ TEST_CASE("a normalizer is carried like a state") {
         for (float &x : *values) x = std::abs(x) + 0.1f;
     std::vector<float> z(2 * 4 * 8, 0.5f), once(data.o.size()), final(data.final.size()), final_z(z.size(), 0.f);
     halation::Plan plan(context(), halation::Problem("normalized", 2, 4, 8, 12));
-    auto tensors = [&](int64_t begin, int64_t tokens, float *o, float *before, float *before_z, float *after,
-                       float *after_z) {
+    auto tensors = [&](int64_t begin, int64_t tokens, float *o, float *before, float *before_z, float *after, float *after_z) {
         auto at = [&](std::vector<float> &from, int64_t heads, int64_t channels) {
             return Tensor(from.data() + begin * heads * channels, {2, tokens, heads, channels},
                           {6 * heads * channels, heads * channels, channels, 1});
@@ -427,7 +423,7 @@ TEST_CASE("attention over a cache: queries are its last tokens, causal or not") 
                                           {"o", Tensor(o.data(), {1, T, 4, 12})}};
         seen.reset();
         plan.run(tensors);
-        CHECK(seen.most_tokens == 4); // its segment
+        CHECK(seen.most_tokens == 4);  // its segment
         for (int64_t t = 0; t < T; t++)
             for (int64_t h = 0; h < 4; h++)
                 for (int64_t c = 0; c < 12; c++) {
@@ -447,9 +443,7 @@ TEST_CASE("attention over a cache: queries are its last tokens, causal or not") 
         CHECK(failure_of([&] { plan.run(tensors, batch); }).status == HALATION_UNSUPPORTED);
         batch = {};
         batch.read_slots = Tensor(offsets.data(), {1});
-        CHECK(failure_of([&] {
-                  plan.run(tensors, batch);
-              }).says("read_slots: given, but recurrence cached has no state"));
+        CHECK(failure_of([&] { plan.run(tensors, batch); }).says("read_slots: given, but recurrence cached has no state"));
         tensors[1].second = Tensor(k.data(), {1, 5, 2, 8});
         tensors[2].second = Tensor(v.data(), {1, 5, 2, 12});
         CHECK((failure_of([&] { plan.run(tensors); }).status == HALATION_OK) == !causal);

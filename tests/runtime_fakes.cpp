@@ -185,8 +185,7 @@ halide_filter_argument_t argument(const char *name, int kind, int dims, halide_t
 
 template<int which> const halide_filter_metadata_t *metadata_of(std::vector<halide_filter_argument_t> arguments) {
     static const std::vector<halide_filter_argument_t> kept = std::move(arguments);
-    static const halide_filter_metadata_t metadata = {1, static_cast<int32_t>(kept.size()), kept.data(), "host",
-                                                      "fake"};
+    static const halide_filter_metadata_t metadata = {1, static_cast<int32_t>(kept.size()), kept.data(), "host", "fake"};
     return &metadata;
 }
 
@@ -205,8 +204,8 @@ const halide_filter_metadata_t *retention_metadata() {
 const halide_filter_metadata_t *normalized_metadata() {
     return metadata_of<2>({argument("__user_context", scalar, 0, handle), argument("q", in, 3), argument("k", in, 3),
                            argument("v", in, 3), argument("scale", scalar, 0), argument("initial_state", in, 3),
-                           argument("initial_normalizer", in, 2), argument("o", out, 3),
-                           argument("final_state", out, 3), argument("final_normalizer", out, 2)});
+                           argument("initial_normalizer", in, 2), argument("o", out, 3), argument("final_state", out, 3),
+                           argument("final_normalizer", out, 2)});
 }
 
 const halide_filter_metadata_t *plain_metadata() {
@@ -251,16 +250,7 @@ const halation_row rows[] = {
      nullptr,
      1,
      {nullptr, nullptr, nullptr, "work would be quadratic for nothing"}},
-    {"cached",
-     "o = sum (q . k) v",
-     cached_inputs,
-     3,
-     "BTGV",
-     nullptr,
-     nullptr,
-     nullptr,
-     1,
-     {nullptr, nullptr, none, nullptr}},
+    {"cached", "o = sum (q . k) v", cached_inputs, 3, "BTGV", nullptr, nullptr, nullptr, 1, {nullptr, nullptr, none, nullptr}},
 };
 
 constexpr DLDataType f = halation::float32;
@@ -269,23 +259,21 @@ const halation_kernel kernels[] = {
      gated_metadata},
     {"gated_chunkwise", "gated", "cpu", "x86_64", nullptr, HALATION_FORM_CHUNKWISE, f, f, 4, 8, 4, run_gated_chunkwise,
      gated_metadata},
-    {"gated_chunkwise_whole", "gated", "cpu", "x86_64", nullptr, HALATION_FORM_CHUNKWISE, f, f, 16, 0, 0,
-     run_gated_chunkwise, gated_metadata},
-    {"gated_chunkwise_neon", "gated", "cpu", "neon", nullptr, HALATION_FORM_CHUNKWISE, f, f, 32, 0, 0,
-     run_gated_chunkwise, gated_metadata},
+    {"gated_chunkwise_whole", "gated", "cpu", "x86_64", nullptr, HALATION_FORM_CHUNKWISE, f, f, 16, 0, 0, run_gated_chunkwise,
+     gated_metadata},
+    {"gated_chunkwise_neon", "gated", "cpu", "neon", nullptr, HALATION_FORM_CHUNKWISE, f, f, 32, 0, 0, run_gated_chunkwise,
+     gated_metadata},
     {"gated_parallel_neon", "gated", "cpu", "neon", nullptr, HALATION_FORM_PARALLEL, f, f, 0, 0, 0, run_gated_chunkwise,
      gated_metadata},
-    {"retention_recurrent", "retention", "cpu", "x86_64", nullptr, HALATION_FORM_RECURRENT, f, f, 1, 1, 0,
-     run_retention, retention_metadata},
-    {"normalized_recurrent", "normalized", "cpu", "x86_64", "elu+1", HALATION_FORM_RECURRENT, f, f, 1, 1, 4,
-     run_normalized, normalized_metadata},
-    {"plain_recurrent", "plain", "cpu", "x86_64", nullptr, HALATION_FORM_RECURRENT, f, f, 1, 3, 2, run_plain,
-     plain_metadata},
-    {"cached_parallel", "cached", "cpu", "x86_64", nullptr, HALATION_FORM_PARALLEL, f, f, 0, 4, 0, run_cached,
-     cached_metadata},
+    {"retention_recurrent", "retention", "cpu", "x86_64", nullptr, HALATION_FORM_RECURRENT, f, f, 1, 1, 0, run_retention,
+     retention_metadata},
+    {"normalized_recurrent", "normalized", "cpu", "x86_64", "elu+1", HALATION_FORM_RECURRENT, f, f, 1, 1, 4, run_normalized,
+     normalized_metadata},
+    {"plain_recurrent", "plain", "cpu", "x86_64", nullptr, HALATION_FORM_RECURRENT, f, f, 1, 3, 2, run_plain, plain_metadata},
+    {"cached_parallel", "cached", "cpu", "x86_64", nullptr, HALATION_FORM_PARALLEL, f, f, 0, 4, 0, run_cached, cached_metadata},
 };
 
-} // namespace
+}  // namespace
 
 const halation_kernel_table *table() {
 #if defined(__aarch64__)
@@ -318,7 +306,7 @@ std::vector<float> numbers(int64_t count, unsigned seed, float low, float high) 
     return values;
 }
 
-} // namespace
+}  // namespace
 
 Gated::Gated(int64_t B_, int64_t T_, int64_t H_, int64_t HV_, int64_t K_, int64_t V_, unsigned seed)
     : B(B_), T(T_), H(H_), HV(HV_), K(K_), V(V_) {
@@ -355,8 +343,8 @@ void Gated::reference(int64_t b, int64_t begin, int64_t end, std::vector<float> 
                 float sum = 0;
                 for (int64_t d = 0; d < K; d++) {
                     float &s = (*state)[static_cast<size_t>((h * K + d) * V + x)];
-                    s = a * s + k[static_cast<size_t>((token * H + kh) * K + d)] *
-                                    v[static_cast<size_t>((token * HV + h) * V + x)];
+                    s = a * s +
+                        k[static_cast<size_t>((token * H + kh) * K + d)] * v[static_cast<size_t>((token * HV + h) * V + x)];
                     sum += q[static_cast<size_t>((token * H + kh) * K + d)] * s;
                 }
                 (*out)[static_cast<size_t>((token * HV + h) * V + x)] = scale * sum;
@@ -393,4 +381,4 @@ halation::Problem gated_problem(const Gated &data, halation_form form) {
     return problem;
 }
 
-} // namespace fakes
+}  // namespace fakes

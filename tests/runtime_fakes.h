@@ -25,7 +25,7 @@ const halation_kernel_table *table();
 // What the kernels were called with since the last reset.
 struct Seen {
     std::atomic<int> calls{0}, chunkwise_calls{0}, most_heads{0}, most_values{0}, least_values{1 << 30}, most_tokens{0};
-    std::atomic<int> fail_at{-1}; // the call, counted down, that fails with a message
+    std::atomic<int> fail_at{-1};  // the call, counted down, that fails with a message
     void reset();
 };
 extern Seen seen;
@@ -42,8 +42,7 @@ struct Gated {
     void reference(int64_t b, int64_t begin, int64_t end, std::vector<float> *state, std::vector<float> *out,
                    bool tiled = false) const;
     // Everything: outputs [B, T, HV, V] and final states [B, HV, K, V].
-    void reference_all(bool from_initial, std::vector<float> *out, std::vector<float> *states,
-                       bool tiled = false) const;
+    void reference_all(bool from_initial, std::vector<float> *out, std::vector<float> *states, bool tiled = false) const;
 };
 
 // What a call that ought to fail threw; status OK and no message if it did not.
@@ -70,5 +69,5 @@ bool close(const std::vector<float> &a, const std::vector<float> &b, float toler
 
 halation::Problem gated_problem(const Gated &data, halation_form form = HALATION_FORM_AUTO);
 
-} // namespace fakes
+}  // namespace fakes
 #endif

@@ -56,7 +56,7 @@ bool heap_fails() {
     return heap_fails_at >= 0 && heap_requests++ >= heap_fails_at;
 }
 
-} // namespace
+}  // namespace
 
 __attribute__((noinline)) void *operator new(size_t bytes) {
     void *memory = heap_fails() ? nullptr : std::malloc(bytes ? bytes : 1);
@@ -98,7 +98,7 @@ TEST_CASE("the caller's allocator serves everything, and gets everything back") 
         CHECK(after_first > 0);
         for (int i = 0; i < 10; i++) plan.run(data.tensors(true, false));
     }
-    CHECK(counting.requests == after_first); // kept from call to call
+    CHECK(counting.requests == after_first);  // kept from call to call
     CHECK(counting.out.empty());
     CHECK(!counting.mismatched);
 }

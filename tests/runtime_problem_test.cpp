@@ -16,7 +16,7 @@ struct Asked {
     Failure ask() { return failure_of(halation_can_run(context.get(), &problem, &choice)); }
 };
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a context refuses options it cannot honour") {
     halation_context *context = nullptr;
@@ -86,7 +86,7 @@ TEST_CASE("auto falls back to the forms there are, and says what it passed over"
 TEST_CASE("every field of a problem is checked") {
     Asked asked;
     halation::Problem &p = asked.problem;
-    const int nine = 9; // where an enum has no such value
+    const int nine = 9;  // where an enum has no such value
     halation_status expected = HALATION_INVALID_ARGUMENT;
     std::string words;
     SECTION("recurrence") {

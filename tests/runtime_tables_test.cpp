@@ -73,7 +73,7 @@ struct Spoilt {
     }
 };
 
-} // namespace
+}  // namespace
 
 TEST_CASE("the best ISA that the machine has is taken, the first added among equals") {
     halation::Context context(1);
@@ -252,7 +252,7 @@ TEST_CASE("a kernel that is causal only refuses causal = 0") {
     OwnTable own("cached");
     const halide_filter_metadata_t *sound = own.kernels[0].metadata();
     spoilt.assign(sound->arguments, sound->arguments + sound->num_arguments);
-    spoilt.erase(spoilt.begin() + 4); // causal
+    spoilt.erase(spoilt.begin() + 4);  // causal
     own.kernels[0].metadata = spoilt_metadata;
     halation::Context context(1);
     REQUIRE(own.add_to(context).status == HALATION_OK);

@@ -25,7 +25,7 @@ Results run_with(int threads, Gated data, halation_form form, int chunk = 0, boo
     return {data.o, data.final};
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("results are bitwise the same at any thread count") {
     // Many heads; few heads, so that value channels are shared out; one head.
@@ -47,7 +47,7 @@ TEST_CASE("results are bitwise the same at any thread count") {
 }
 
 TEST_CASE("value channels are shared out at whole tiles, only when heads are few and the kernel allows it") {
-    const Gated one_head(1, 4096, 1, 1, 16, 30); // 7 whole tiles of 4, the rest goes to the last
+    const Gated one_head(1, 4096, 1, 1, 16, 30);  // 7 whole tiles of 4, the rest goes to the last
     seen.reset();
     run_with(4, one_head, HALATION_FORM_CHUNKWISE);
     CHECK(seen.most_values == 10);
@@ -56,13 +56,13 @@ TEST_CASE("value channels are shared out at whole tiles, only when heads are few
     run_with(1, one_head, HALATION_FORM_CHUNKWISE);
     CHECK(seen.least_values == 30);
     seen.reset();
-    run_with(4, one_head, HALATION_FORM_CHUNKWISE, 16); // value_tile 0
+    run_with(4, one_head, HALATION_FORM_CHUNKWISE, 16);  // value_tile 0
     CHECK(seen.least_values == 30);
     seen.reset();
     run_with(4, Gated(1, 512, 8, 8, 16, 30), HALATION_FORM_CHUNKWISE);
     CHECK(seen.least_values == 30);
     seen.reset();
-    run_with(4, Gated(4, 1024, 1, 1, 16, 30), HALATION_FORM_CHUNKWISE); // sequences are enough
+    run_with(4, Gated(4, 1024, 1, 1, 16, 30), HALATION_FORM_CHUNKWISE);  // sequences are enough
     CHECK(seen.least_values == 30);
 }
 

@@ -35,7 +35,13 @@ extern "C" {
 #define HALATION_VERSION 1
 
 #ifdef __cplusplus
-#define HALATION_INIT(type) ([] { type value{}; value.size = sizeof(type); value.version = HALATION_VERSION; return value; }())
+#define HALATION_INIT(type)               \
+    ([] {                                 \
+        type value{};                     \
+        value.size = sizeof(type);        \
+        value.version = HALATION_VERSION; \
+        return value;                     \
+    }())
 #else
 #define HALATION_INIT(type) ((type){.size = sizeof(type), .version = HALATION_VERSION})
 #endif
@@ -71,14 +77,12 @@ typedef struct halation_context_options {
 
 /* `options` may be NULL. A new context has no kernels: add a table. Calls on one context are serialised;
  * contexts are independent of each other. */
-HALATION_API halation_status halation_context_create(const halation_context_options *options,
-                                                     halation_context **context);
+HALATION_API halation_status halation_context_create(const halation_context_options *options, halation_context **context);
 HALATION_API void halation_context_destroy(halation_context *context);
 
 /* Makes the kernels of a generated library known to the context. The table must outlive the context. A
  * recurrence defined differently by two tables is refused. */
-HALATION_API halation_status halation_context_add_kernels(halation_context *context,
-                                                          const halation_kernel_table *kernels);
+HALATION_API halation_status halation_context_add_kernels(halation_context *context, const halation_kernel_table *kernels);
 
 /* The kernels that Halation itself ships (library halation_kernels). */
 HALATION_API const halation_kernel_table *halation_kernels(void);
@@ -105,23 +109,23 @@ typedef struct halation_problem {
     const char *feature_map; /* linear_normalized, bidirectional: "elu+1", "relu", "softmax", "identity"; NULL: its default */
     halation_form form;
     halation_head_mapping head_mapping;
-    int32_t chunk;               /* tokens in a chunk; 0: the schedule's own */
-    int32_t causal;              /* softmax: 0 or 1; ignored elsewhere */
-    int64_t heads, value_heads;  /* H and HV; 1 and 1 where the recurrence has no heads */
-    int64_t key_dim, value_dim;  /* K and V; hgrn: K = 1, V = D; ssm: K = N, V = D */
-    DLDataType type;             /* of q, k, v, o: float32, float16 or bfloat16 */
-    DLDataType gate_type;        /* of gates, beta, a, b, bonus: float32 or `type`; ignored where there are none */
-    double scale;                /* multiplies the output; NaN: the recurrence's default */
+    int32_t chunk;              /* tokens in a chunk; 0: the schedule's own */
+    int32_t causal;             /* softmax: 0 or 1; ignored elsewhere */
+    int64_t heads, value_heads; /* H and HV; 1 and 1 where the recurrence has no heads */
+    int64_t key_dim, value_dim; /* K and V; hgrn: K = 1, V = D; ssm: K = N, V = D */
+    DLDataType type;            /* of q, k, v, o: float32, float16 or bfloat16 */
+    DLDataType gate_type;       /* of gates, beta, a, b, bonus: float32 or `type`; ignored where there are none */
+    double scale;               /* multiplies the output; NaN: the recurrence's default */
 } halation_problem;
 
 /* What a plan would run, or why it cannot. */
 typedef struct halation_choice {
     uint32_t size, version;
-    halation_form form;     /* HALATION_FORM_AUTO if it depends on the length of each sequence */
-    int32_t chunk;          /* tokens in a chunk of the chunkwise kernel, 1 for recurrent, 0 for parallel */
-    char kernel[128];       /* name of the kernel; with AUTO, names joined by '+' */
+    halation_form form; /* HALATION_FORM_AUTO if it depends on the length of each sequence */
+    int32_t chunk;      /* tokens in a chunk of the chunkwise kernel, 1 for recurrent, 0 for parallel */
+    char kernel[128];   /* name of the kernel; with AUTO, names joined by '+' */
     char isa[16];
-    char reason[512];       /* refused: why. Chosen: why better ISAs or forms were passed over, or empty */
+    char reason[512]; /* refused: why. Chosen: why better ISAs or forms were passed over, or empty */
 } halation_choice;
 
 /* Whether the problem can be run: HALATION_OK, or HALATION_INVALID_ARGUMENT / HALATION_UNSUPPORTED with the
@@ -167,8 +171,8 @@ typedef struct halation_arguments {
 } halation_arguments;
 
 /* Scratch bytes that a run with these arguments takes. Only shapes are looked at. */
-HALATION_API halation_status halation_plan_workspace(const halation_plan *plan,
-                                                     const halation_arguments *arguments, size_t *bytes);
+HALATION_API halation_status halation_plan_workspace(const halation_plan *plan, const halation_arguments *arguments,
+                                                     size_t *bytes);
 
 /* Checks every argument, then runs. On anything but HALATION_OK no output was touched, except after
  * HALATION_OUT_OF_MEMORY or HALATION_INTERNAL_ERROR, where outputs are unspecified. */

@@ -40,10 +40,18 @@ constexpr DLDataType int32{kDLInt, 32, 1};
 constexpr DLDataType int64{kDLInt, 64, 1};
 constexpr DLDataType uint8{kDLUInt, 8, 1};
 
-inline DLDataType type_of(const float *) { return float32; }
-inline DLDataType type_of(const int32_t *) { return int32; }
-inline DLDataType type_of(const int64_t *) { return int64; }
-inline DLDataType type_of(const uint8_t *) { return uint8; }
+inline DLDataType type_of(const float *) {
+    return float32;
+}
+inline DLDataType type_of(const int32_t *) {
+    return int32;
+}
+inline DLDataType type_of(const int64_t *) {
+    return int64;
+}
+inline DLDataType type_of(const uint8_t *) {
+    return uint8;
+}
 
 // A view of the caller's memory: pointer, type, shape, strides in elements (empty: compact row-major).
 // Holds no memory but its own shape; the data must outlive the call it is given to.
@@ -103,8 +111,7 @@ private:
 
 // A halation_problem with its defaults: form auto, cpu, best ISA, float32, gates float32, causal, default scale.
 struct Problem : halation_problem {
-    Problem(const char *recurrence, int64_t heads, int64_t value_heads, int64_t key_dim, int64_t value_dim)
-        : halation_problem{} {
+    Problem(const char *recurrence, int64_t heads, int64_t value_heads, int64_t key_dim, int64_t value_dim) : halation_problem{} {
         size = sizeof(halation_problem);
         version = HALATION_VERSION;
         this->recurrence = recurrence;
@@ -153,8 +160,7 @@ public:
     halation_plan *get() const { return plan_; }
 
 private:
-    template<typename Call>
-    static void with_arguments(const NamedTensors &tensors, const Batch &batch, Call call) {
+    template<typename Call> static void with_arguments(const NamedTensors &tensors, const Batch &batch, Call call) {
         std::vector<DLTensor> views;
         std::vector<halation_named_tensor> named;
         views.reserve(tensors.size());

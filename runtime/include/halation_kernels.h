@@ -50,25 +50,25 @@ typedef struct halation_row_tensor {
 
 typedef struct halation_row {
     const char *name;
-    const char *formula; /* one line, for `list` */
+    const char *formula;               /* one line, for `list` */
     const halation_row_tensor *inputs; /* q, k, v, gates; not the states */
     int32_t input_count;
-    const char *output_dims;                   /* of "o" */
-    const char *state_dims;                    /* of initial_state and final_state; NULL: no state */
-    const char *normalizer_dims;               /* of initial_normalizer and final_normalizer; NULL: none */
-    const char *default_feature_map;           /* NULL: the row has no feature map */
-    double default_scale;                      /* NaN: K^-0.5, or 1 with a feature map */
-    const char *refused[4];                    /* by halation_form: NULL if the row has the form, else why not */
+    const char *output_dims;         /* of "o" */
+    const char *state_dims;          /* of initial_state and final_state; NULL: no state */
+    const char *normalizer_dims;     /* of initial_normalizer and final_normalizer; NULL: none */
+    const char *default_feature_map; /* NULL: the row has no feature map */
+    double default_scale;            /* NaN: K^-0.5, or 1 with a feature map */
+    const char *refused[4];          /* by halation_form: NULL if the row has the form, else why not */
 } halation_row;
 
 typedef struct halation_kernel {
-    const char *name; /* gated_delta_chunkwise_cpu_avx512_f32 */
+    const char *name;                                     /* gated_delta_chunkwise_cpu_avx512_f32 */
     const char *recurrence, *backend, *isa, *feature_map; /* feature_map NULL: none */
     halation_form form;
     DLDataType type, gate_type;
-    int32_t chunk;      /* tokens in a chunk */
-    int32_t segment;    /* most tokens in one call of the kernel, a multiple of chunk; 0: a whole sequence */
-    int32_t value_tile; /* value channels may be split over calls at multiples of this; 0: they may not */
+    int32_t chunk;                /* tokens in a chunk */
+    int32_t segment;              /* most tokens in one call of the kernel, a multiple of chunk; 0: a whole sequence */
+    int32_t value_tile;           /* value channels may be split over calls at multiples of this; 0: they may not */
     int (*run)(void **arguments); /* Halide's argv entry point; arguments[0] points to the user context */
     const struct halide_filter_metadata_t *(*metadata)(void);
 } halation_kernel;
