@@ -45,20 +45,23 @@ function(halation_add_kernels target)
         DEPENDS ${arg_GENERATOR} ${directory}/variants.txt
         VERBATIM)
 
-    add_library(${target}_glue OBJECT ${directory}/table.cpp ${HALATION_KERNEL_GLUE})
+    add_library(${target}_glue OBJECT ${directory}/table.cpp ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../runtime/kernel_glue.cpp)
     target_compile_features(${target}_glue PRIVATE cxx_std_17)
     target_link_libraries(${target}_glue PRIVATE halation::headers)
-    target_include_directories(${target}_glue SYSTEM PRIVATE ${HALATION_HALIDE_INCLUDE})
+    get_target_property(halide_include Halide::Runtime INTERFACE_INCLUDE_DIRECTORIES)
+    target_include_directories(${target}_glue SYSTEM PRIVATE ${halide_include})
     set_target_properties(${target}_glue PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
 
     # One relocatable object with one global symbol.
+    set(object_files ${objects})
+    list(TRANSFORM objects REPLACE ".+" "\"\\0\"")  # ld splits at blanks
     list(JOIN objects "\n" object_lines)
     file(CONFIGURE OUTPUT ${directory}/objects.rsp CONTENT "${object_lines}\n" @ONLY)
     set(combined ${directory}/${target}.o)
     add_custom_command(OUTPUT ${combined}
         COMMAND ${CMAKE_LINKER} -r -o ${combined} $<TARGET_OBJECTS:${target}_glue> @${directory}/objects.rsp
         COMMAND ${CMAKE_OBJCOPY} --keep-global-symbol=${arg_TABLE} ${combined}
-        DEPENDS ${objects} $<TARGET_OBJECTS:${target}_glue> ${directory}/objects.rsp
+        DEPENDS ${object_files} $<TARGET_OBJECTS:${target}_glue> ${directory}/objects.rsp
         COMMENT "Linking ${target}"
         COMMAND_EXPAND_LISTS
         VERBATIM)

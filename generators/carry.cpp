@@ -55,6 +55,7 @@ private:
     const CarryNames names_;
     int depth_ = 0;
     const For *chunk_loop_ = nullptr;
+    int chunk_loops_ = 0;  // since the storage of SB was allocated
     bool in_state_after_ = false, state_written_ = false;
     std::vector<Expr> before_extents_, after_extents_;
     Expr before_layout_, after_layout_;
@@ -86,7 +87,8 @@ private:
     Stmt visit(const For *op) override {
         if (names_.chunk_loop.empty() || !ends_with(op->name, "." + names_.chunk_loop)) return IRMutator::visit(op);
         if (op->for_type != ForType::Serial) fail("the loop over chunks must be serial");
-        if (chunk_loop_) fail("two nested loops over chunks");
+        // A loop cut in parts, or run twice, would start from the initial state again.
+        if (chunk_loop_ || ++chunk_loops_ > 1) fail("more than one loop over the chunks of one state; is it partitioned?");
         chunk_loop_ = op;
         state_written_ = false;
         Stmt result = IRMutator::visit(op);
@@ -131,6 +133,7 @@ private:
         }
         if (op->name == names_.state_before && marked && call->name == state_before_marker) {
             before_layout_ = layout_of(op->index, call->args[1], call->args[2], before_extents_);
+            if (expr_uses_var(before_layout_, chunk_loop_->name)) fail("the storage of the state must hold one chunk: fold it");
         }
         if (op->name == names_.state_after) {
             if (!marked || call->name != state_after_marker) fail("the state after a chunk must be the marker alone");
@@ -167,14 +170,16 @@ private:
         return IRMutator::visit(op);
     }
 
+    // What is redirected into other storage needs none of its own.
+    bool redirected(const std::string &name) const { return name == names_.state_after || names_.copies.count(name); }
+
     Stmt visit(const Allocate *op) override {
-        if (op->name == names_.state_before) before_extents_ = op->extents;
-        if (op->name != names_.state_after) return IRMutator::visit(op);
-        after_extents_ = op->extents;
-        return mutate(op->body);
+        if (op->name == names_.state_before) before_extents_ = op->extents, chunk_loops_ = 0;
+        if (op->name == names_.state_after) after_extents_ = op->extents;
+        return redirected(op->name) ? mutate(op->body) : IRMutator::visit(op);
     }
 
-    Stmt visit(const Free *op) override { return op->name == names_.state_after ? Evaluate::make(0) : IRMutator::visit(op); }
+    Stmt visit(const Free *op) override { return redirected(op->name) ? Evaluate::make(0) : IRMutator::visit(op); }
 
     Expr visit(const Call *op) override {
         if (op->call_type == Call::PureExtern && (op->name == state_before_marker || op->name == state_after_marker ||

@@ -1,11 +1,11 @@
 // The state goes round the chunk loop. Halide's Funcs are pure in the chunk c, so nothing in the algorithm can say
-// that the state before chunk c + 1 is the state after chunk c. It is written with three markers, pure extern calls
+// that the state before chunk c + 1 is the state after chunk c. It is written with four markers, pure extern calls
 // that the lowering pass below resolves:
 //
-//     state_before(S0, v, d)     what SB(v,d,c,h) is: the state before chunk c, S0 before the first
-//     state_after(new, v, d, order...)   what S(v,d,c,h) is: `new`, once everything in `order` has been computed
-//     copy_out(S, {v, d, h}, inside)  copied to an output at (v,d,h), if inside, after the last chunk
-//     K in_order(x, order...)      x, once everything in `order` has been computed
+//     state_before(S0, v, d)            what SB(v,d,c,h) is: the state before chunk c, S0 before the first
+//     state_after(new, v, d, order...)  what S(v,d,c,h) is: `new`, once everything in `order` has been computed
+//     copy_out(x, point, inside)        x, stored to an output at `point` where `inside`; that of S after the last chunk
+//     in_order(x, order...)             x, once everything in `order` has been computed
 //
 // The pass lets S write into the storage of SB, so that the next chunk finds it there, runs SB's own producer at the
 // first chunk only, and the copy to the output at the last chunk only. Where there is one chunk only, SB and S are
@@ -32,9 +32,9 @@ struct CarryNames {
     std::string chunk_loop;                                   // the Var of the chunk loop; empty: there is one chunk only
 };
 
-// Resolves the markers. Checks what it relies on and throws Halide::CompileError naming what does not hold: the chunk
-// loop is serial and encloses every use, SB and S have storage of the same shape and layout holding one chunk each, SB
-// is not read once S was written.
+// Resolves the markers. Throws Halide::CompileError if the chunk loop is not serial or runs more than once over one state, if
+// SB and S are not stored alike with one chunk each, or if SB is read after S. It cannot see a read of SB while S is being
+// written, at another place than the one that is written: compute all such reads at the chunk loop.
 Halide::Internal::IRMutator *make_carry_pass(const CarryNames &names);
 
 }  // namespace halation

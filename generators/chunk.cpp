@@ -68,6 +68,7 @@ private:
         const Var &v = m_.v, &i = m_.i, &c = m_.c, &h = m_.h;
         m_.output_terms = RDom(0, m_.writers, 0, m_.chunk, "output_term");
         const RVar w = m_.output_terms.x, j = m_.output_terms.y;
+        m_.output_terms.where(j <= i);  // what a later token holds, NaN even, is nothing to this one
         m_.output_sums = Func("output_sums");
         m_.output_sums(v, i, c, h) = reader_factor(v, 0, i) * m_.state_reads(v, 0, i, c, h);
         m_.output_sums(v, i, c, h) += m_.products(0, w, j, i, c, h) * value_between(v, 0, j, i, c) * m_.written(v, w, j, c, h);

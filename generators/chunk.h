@@ -62,6 +62,7 @@ struct ProductsAcross {
 // h value head, r reader, w writer, t token. Funcs left undefined do not occur in the row or the form.
 struct Chunk {
     Halide::Var d{"d"}, v{"v"}, i{"i"}, j{"j"}, c{"c"}, e{"e"}, h{"h"}, r{"r"}, w{"w"}, t{"t"};
+    Halide::Var chunk_loop{"chunk_loop"};  // what a schedule calls the loop over chunks of `output`, for carry.h
     int chunk, readers, writers;
     bool key_decay;                  // decays differ by key channel
     bool value_decay;                // and by value channel

@@ -26,6 +26,14 @@ std::vector<Expr> operator+(std::vector<Expr> lead, const std::vector<Expr> &res
 }  // namespace
 
 ChunkBuilder::ChunkBuilder(const Row &row, const ChunkInputs &in) : row_(row), in_(in) {
+    const auto require = [&](bool holds, const char *what) {
+        if (!holds) throw CompileError("recurrence " + row.name + ": " + what);
+    };
+    require(!row.bonus || row.read == Read::before_write, "a bonus needs Read::before_write");
+    require(row.write != Write::delta || row.beta, "Write::delta needs beta");
+    require(row.write != Write::low_rank || (row.a && row.b), "Write::low_rank needs a and b");
+    require(bool(row.decay_per_head) + bool(row.log_decay_per_head) + bool(row.log_decay_per_key_channel) <= 1,
+            "at most one of the decays per head and per key channel");
     m_.chunk = in.chunk;
     m_.readers = row.write == Write::additive ? 1 : 2;
     m_.writers = row.write == Write::low_rank ? 2 : 1;
@@ -82,8 +90,8 @@ Expr ChunkBuilder::at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float
             if ((letter == 'K' && !d.defined()) || (letter == 'V' && !v.defined()))
                 throw CompileError("recurrence " + row_.name + ": an expression per head, or per channel of one kind, uses '" +
                                    name + "', which is per channel of another kind");
-            if (letter == 'K') real = real_key;
-            if (letter == 'V') real = real_value;
+            if (letter == 'K') real = real && real_key;
+            if (letter == 'V') real = real && real_value;
             switch (letter) {
             case 'K':
                 point.push_back(within(d, in_.key_dim));
@@ -104,7 +112,7 @@ Expr ChunkBuilder::at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float
             }
         }
         const Expr load = in_.tensors.at(name)(point);
-        return cast<float>(Internal::is_const_one(real) ? load : guarded(real, load));
+        return cast<float>(Internal::is_const_one(Internal::simplify(real)) ? load : guarded(real, load));
     });
     Expr real = t <= last;
     if (d.defined()) real = real && real_key;
@@ -147,7 +155,7 @@ DecayFuncs ChunkBuilder::decay_chain(const std::string &prefix, const std::vecto
     const auto at = [&](const std::vector<Expr> &point) { return lead + point; };
     DecayFuncs f;
     f.log_step = Func(prefix + "log_step");
-    f.log_step(at({i, c, h})) = decay.defined() ? natural_log(decay) : log_decay;
+    f.log_step(at({i, c, h})) = decay.defined() ? natural_log(decay) : saturated(log_decay);
     f.step = Func(prefix + "step");
     f.step(at({i, c, h})) = decay.defined() ? decay : decay_of(f.log_step(at({i, c, h})));
     f.through = Func(prefix + "through");

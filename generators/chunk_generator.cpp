@@ -15,7 +15,6 @@ public:
     GeneratorParam<std::string> recurrence{"recurrence", "gated_delta"};
     GeneratorParam<Form> form{
         "form", Form::chunkwise, {{"recurrent", Form::recurrent}, {"chunkwise", Form::chunkwise}, {"parallel", Form::parallel}}};
-    GeneratorParam<int> chunk{"chunk", 0};                       // tokens; 0: the machine's own
     GeneratorParam<std::string> feature_map{"feature_map", ""};  // empty: the row's default
     GeneratorParam<Type> type{"type", Float(32)};
     GeneratorParam<Type> gate_type{"gate_type", Float(32)};
@@ -63,7 +62,7 @@ public:
         }
         in.scale = *scale_;
         in.output_type = type;
-        in.chunk = form == Form::recurrent ? 1 : int(chunk) > 0 ? int(chunk) : machine.chunk;
+        in.chunk = form == Form::recurrent ? 1 : machine.chunk;
         in.key_unroll = form == Form::recurrent ? machine.decode_key_unroll : machine.key_unroll;
         if (form == Form::parallel) in.chunk = machine.parallel_block, in.key_unroll = 1;
         m_ = form == Form::parallel ? make_parallel(row, in) : make_chunk(row, in);
@@ -93,7 +92,7 @@ public:
         names.final_state_copy = m_.final_state_copy.name();
         names.copies[m_.final_state_copy.name()] = m_.final_state.name();
         if (row.normalized) names.copies[m_.final_normalizer_copy.name()] = m_.final_normalizer.name();
-        names.chunk_loop = form == Form::chunkwise ? "co" : "";
+        names.chunk_loop = form == Form::chunkwise ? m_.chunk_loop.name() : "";
         get_pipeline().add_custom_lowering_pass(make_carry_pass(names));
     }
 

@@ -1,4 +1,4 @@
-// hgrn: S_t = natural_exp(g_t) S_{t-1} + v_t for every channel, o_t = scale S_t.
+// hgrn: S_t = exp(g_t) S_{t-1} + v_t for every channel, o_t = scale S_t.
 #include "../schedules/schedules.h"
 #include "carry.h"
 #include "guard.h"
@@ -37,7 +37,7 @@ public:
         m_.elements = 1;
         m_.state_before = Func("state_before");
         m_.state_before(v, n, c) = mark_state_before(guarded(real, initial_state(channel)), v, n);
-        const Expr decay = decay_of(cast<float>(guarded(real, g(channel, token))));
+        const Expr decay = decay_of(saturated(cast<float>(guarded(real, g(channel, token)))));
         m_.state_after = Func("state_after");
         m_.state_after(v, n, c) =
             mark_state_after(decay * m_.state_before(v, n, c) + cast<float>(guarded(real, values(channel, token))), v, n, {});

@@ -2,7 +2,6 @@
 //
 //     halation_generate kernel DIR  RECURRENCE FORM BACKEND ISA TYPE GATE_TYPE FEATURE_MAP   one object file
 //     halation_generate table FUNCTION VARIANTS OUT.cpp       the kernel table of a list of variants
-//     halation_generate names VARIANTS                        their names, one a line
 //     halation_generate -g halation_chunk ...                 Halide's own generator command line
 #include "variant.h"
 
@@ -70,10 +69,6 @@ int main_or_throw(int argc, char **argv) {
     const std::vector<std::string> words(argv + 1, argv + argc);
     if (!words.empty() && words[0][0] == '-') return Halide::Internal::generate_filter_main(argc, argv);
     if (words.size() >= 2 && words[0] == "kernel") return generate_kernel(argv[0], words[1], {words.begin() + 2, words.end()});
-    if (words.size() == 2 && words[0] == "names") {
-        for (const Variant &v : read_variants(words[1])) std::cout << v.name() << "\n";
-        return 0;
-    }
     if (words.size() == 4 && words[0] == "table") {
         std::ofstream out(words[3]);
         write_kernel_table(out, words[1], read_variants(words[2]));
@@ -83,7 +78,6 @@ int main_or_throw(int argc, char **argv) {
     }
     std::cerr << "usage: halation_generate kernel DIR RECURRENCE FORM BACKEND ISA TYPE GATE_TYPE FEATURE_MAP\n"
                  "       halation_generate table FUNCTION VARIANTS OUT.cpp\n"
-                 "       halation_generate names VARIANTS\n"
                  "       halation_generate -g GENERATOR ...   (Halide's own options)\n";
     return 2;
 }

@@ -27,9 +27,13 @@ Expr natural_exp(Expr x) {
     return select(is_nan, x, x<-87.33654f, 0.0f, x> 88.722839f, infinity, result);
 }
 
+Expr saturated(Expr log_decay) {
+    return select(log_decay > 83.1776617f, 83.1776617f, log_decay);
+}
+
 // The argument is bounded, not the result: a minimum with a large float may be simplified away.
 Expr decay_of(Expr x) {
-    return natural_exp(select(x > 83.1776617f, 83.1776617f, x));
+    return natural_exp(select(x > 88.0f, 88.0f, x));
 }
 
 // x = 2^n m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1).
@@ -41,7 +45,10 @@ Expr natural_log(Expr x) {
     Expr p = 2.0f / 11;
     for (float coefficient : {2.0f / 9, 2.0f / 7, 2.0f / 5, 2.0f / 3}) p = p * s2 + coefficient;
     const Expr log_m = strict_float(2.0f * s + s * s2 * p);
-    return select(x > 0.0f, strict_float(cast<float>(n) * 0.693147181f + log_m), -std::numeric_limits<float>::infinity());
+    const Expr is_nan =
+        (reinterpret<uint32_t>(x) & Internal::make_const(UInt(32), 0x7fffffffu)) > Internal::make_const(UInt(32), 0x7f800000u);
+    return select(is_nan, x, x > 0.0f, strict_float(cast<float>(n) * 0.693147181f + log_m),
+                  -std::numeric_limits<float>::infinity());
 }
 
 }  // namespace halation

@@ -10,9 +10,12 @@ namespace halation {
 // e^x. Below the normal floats 0, above them infinity, NaN for NaN.
 Halide::Expr natural_exp(Halide::Expr x);
 
-// A decay from its logarithm: e^x, at most 2^120. So a gate far above zero leaves an empty state zero, as infinity would
+// The logarithm of a decay, at most log(2^120). So a gate far above zero leaves an empty state zero, as infinity would
 // not, and there is room for the vector it multiplies; nothing that is still a decay, or a growth anyone could mean, is
 // near.
+Halide::Expr saturated(Halide::Expr log_decay);
+
+// e^x of a sum of such logarithms, at most the largest float.
 Halide::Expr decay_of(Halide::Expr x);
 
 // The logarithm of a positive, normal x; minus infinity for 0. Relatively precise near 1.

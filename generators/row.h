@@ -83,7 +83,7 @@ struct Row {
     TokenExpr beta;                                            // per head or per value channel, for Write::delta
     TokenExpr bonus;                                           // K channels, for Read::before_write; none: zero
 
-    // Natural logarithms of the decay; those left out are zero. At most one of the first three.
+    // The decay, or its natural logarithm; none: 1. At most one of the first three.
     TokenExpr decay_per_head;               // the decay itself, one number per head
     TokenExpr log_decay_per_head;           // one number per head
     TokenExpr log_decay_per_key_channel;    // K channels

@@ -48,7 +48,7 @@ public:
         m_.state_before(v, n, c) = mark_state_before(guarded(real, initial_state(channel, n)), v, n);
 
         const Expr step = cast<float>(guarded(real, dt(channel, token))), input = cast<float>(guarded(real, x(channel, token)));
-        const Expr decay = decay_of(step * m_.rates(v, n));
+        const Expr decay = decay_of(saturated(step * m_.rates(v, n)));
         m_.state_after = Func("state_after");
         m_.state_after(v, n, c) =
             mark_state_after(decay * m_.state_before(v, n, c) + cast<float>(B(n, token)) * (step * input), v, n, {});

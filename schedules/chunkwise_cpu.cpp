@@ -8,8 +8,9 @@ using namespace Halide;
 // Loops: head, tile of value channels, chunk. Everything that does not depend on the value channel is prepared for all
 // chunks of the call beforehand; the tile of the state then stays in the first-level cache while it meets all of them.
 void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
+    const Var c = m.chunk_loop;
     const int lanes = machine.lanes, tile = lanes * machine.value_vectors, C = m.chunk;
-    Var vo("vo"), vi("vi"), i("io"), c("co"), dk("dk"), du("du");
+    Var vo("vo"), vi("vi"), i("io"), dk("dk"), du("du");
 
     m.output.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
         .split(m.t, c, i, C, TailStrategy::GuardWithIf)

@@ -1,4 +1,4 @@
-// Facts about machines, as data: what schedules read instead of holding numbers of their own.
+// Facts about machines, as data: what schedules read.
 #ifndef HALATION_SCHEDULES_MACHINES_H
 #define HALATION_SCHEDULES_MACHINES_H
 
@@ -12,7 +12,6 @@ struct CpuMachine {
     std::string isa;     // the name used by the variants table and the runtime
     std::string target;  // features of the Halide target, after arch-bits-os
     int lanes;           // floats in a vector register
-    int registers;       // vector registers
 
     // Tiles of the chunkwise schedule: chunk length, vectors of value channels in a tile of the state, unroll of the
     // sum over key channels, tokens handed to a kernel at once.
