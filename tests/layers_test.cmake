@@ -1,6 +1,7 @@
-# The layers of the source: algorithms without scheduling calls, a runtime without Halide's compiler.
+# The layers of the source: algorithms without scheduling calls, a runtime without Halide's compiler. A bound() is a promise
+# about a shape, not a schedule.
 #   cmake -DSOURCE=<repository> -P layers_test.cmake
-set(scheduling "\\.(vectorize|parallel|compute_at|compute_root|store_at|store_in|gpu_blocks|gpu_threads|gpu_tile|unroll|reorder|reorder_storage|tile|split|fuse|fold_storage|prefetch|rfactor)\\(")
+set(scheduling "\\.(vectorize|parallel|compute_at|compute_root|store_at|store_in|gpu_blocks|gpu_threads|gpu_tile|unroll|reorder|reorder_storage|tile|split|fuse|fold_storage|prefetch|rfactor|bound_extent|align_bounds|align_storage|hoist_storage|specialize|partition|store_root|atomic|serial|compute_with)\\(")
 set(failures "")
 file(GLOB algorithms ${SOURCE}/generators/*.cpp ${SOURCE}/generators/*.h)
 foreach(file IN LISTS algorithms)
