@@ -1,6 +1,7 @@
 // halation bench: the time of kernels on random inputs.
 #include "commands.h"
 #include "options.h"
+#include "problem_file.h"
 
 #include "halation.hpp"
 #include "halation_kernels.h"
@@ -24,13 +25,6 @@ struct BenchOptions {
     int repetitions = 7;
     KernelOptions kernel;
 };
-
-const halation_row *find_row(const std::string &name) {
-    const halation_kernel_table &table = *halation_kernels();
-    for (int i = 0; i < table.row_count; i++)
-        if (name == table.rows[i].name) return &table.rows[i];
-    return nullptr;
-}
 
 bool has_letter(const halation_row &row, char letter) {
     for (int i = 0; i < row.input_count; i++)
@@ -125,7 +119,6 @@ void time_one(const Context &context, const halation_row &row, const BenchOption
     problem.backend = options.kernel.backend.c_str();
     if (!options.kernel.isa.empty()) problem.isa = options.kernel.isa.c_str();
     problem.type = type_named(options.type);
-    problem.heads = heads;
     auto choice = HALATION_INIT(halation_choice);
     if (halation_can_run(context.get(), &problem, &choice) != HALATION_OK) {
         fmt::print("{:<18} {:>7} not run: {}\n", row.name, tokens, choice.reason);
@@ -162,11 +155,7 @@ void time_one(const Context &context, const halation_row &row, const BenchOption
 void bench(const BenchOptions &options) {
     const halation_kernel_table &table = *halation_kernels();
     std::vector<const halation_row *> rows;
-    for (const std::string &name : options.recurrences) {
-        const halation_row *row = find_row(name);
-        if (!row) throw Error(fmt::format("there is no recurrence '{}' (see 'halation list')", name));
-        rows.push_back(row);
-    }
+    for (const std::string &name : options.recurrences) rows.push_back(&row_named(name));
     if (rows.empty())
         for (int i = 0; i < table.row_count; i++) rows.push_back(&table.rows[i]);
     Context context(options.kernel.threads);

@@ -71,7 +71,7 @@ void many_queries(Attention &m, const Var &to, const Var &vo, const CpuMachine &
 }  // namespace
 
 // Loops: head, block of queries. The scores of a block with the whole cache are kept, so that each key and each value is
-// read once per block; they fit the second-level cache up to some ten thousand cached tokens.
+// read once per block; they fit the second-level cache up to some thousand cached tokens.
 void softmax_cpu(Attention &m, bool decode, const CpuMachine &machine) {
     const int lanes = machine.lanes, tile = lanes * machine.value_vectors;
     Var to("to"), ti("ti"), vo("vo"), vi("vi");
