@@ -83,6 +83,7 @@ struct Chunk {
 
     // Normalized rows: z before chunk c = 0 .. chunks, and q^T z of every token.
     Halide::Func normalizer, normalizer_sums, denominators;  // (d,c,h), (i,c,h), (i,c,h)
+    Halide::RDom normalizer_keys;
 
     // ---- from chunk to chunk
     Halide::Func state_before;      // (v,d,c,h), see carry.h; parallel: the initial state (v,d,h)

@@ -63,7 +63,9 @@ CallShape call_shape(const Variant &v, const CpuMachine &machine) {
     const Recurrence recurrence = recurrence_named(v.recurrence);
     const Form form = v.form_value();
     const bool recurrent = form == Form::recurrent;
-    if (recurrence.state_dims.empty()) return {recurrent ? 1 : 0, 0, 0};
+    // A cache: every query stands alone, and in a call of few no query is computed with much that it does not see.
+    if (recurrence.generator == "halation_softmax") return {recurrent ? 1 : 0, recurrent ? 1 : 64, 0};
+    if (recurrence.state_dims.empty()) return {0, 0, 0};
     if (recurrence.generator != "halation_chunk")
         return {1, recurrent ? 1 : machine.scan_segment, machine.lanes * machine.scan_value_vectors};
     // Every value channel needs the normaliser, and one call must write it.

@@ -20,7 +20,8 @@ void ChunkBuilder::normalizer() {
     if (head_decay()) written *= m_.decays.after(j, cc, h);
     m_.normalizer(d, cc + 1, h) += select(j == 0, decayed, 0.0f) + written;
 
-    const RDom k(0, m_.padded_key_dim, "normalizer_key"), term(0, m_.chunk, "normalizer_term");
+    m_.normalizer_keys = RDom(0, in_.key_dim, "normalizer_key");
+    const RDom &k = m_.normalizer_keys, term(0, m_.chunk, "normalizer_term");
     m_.normalizer_sums = Func("normalizer_sums");
     m_.normalizer_sums(i, c, h) += m_.reads_from_start(k, 0, i, c, h) * m_.normalizer(k, c, h);
     m_.denominators = Func("denominators");

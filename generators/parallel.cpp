@@ -172,8 +172,9 @@ private:
         m_.output_terms.where(e <= c);
         m_.output_sums = Func("output_sums");
         m_.output_sums(v, i, c, h) = from_initial_state(0);
-        m_.output_sums(v, i, c, h) +=
-            m_.query.products(j, i, w, e, c, h) * value_decay_across(m_.query, 0, j, e, i, c) * m_.written(v, w, j, e, h);
+        // What a later token of the same block holds, NaN even, is nothing to this one.
+        const Expr written = select(e < c || j <= i, m_.written(v, w, j, e, h), 0.0f);
+        m_.output_sums(v, i, c, h) += m_.query.products(j, i, w, e, c, h) * value_decay_across(m_.query, 0, j, e, i, c) * written;
         m_.output = Func("output");
         m_.output(v, h, t) = cast(in_.output_type, normalized(m_.output_sums(v, t % C, t / C, h), t % C, t / C));
     }

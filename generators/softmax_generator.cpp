@@ -43,16 +43,16 @@ public:
         m_.over_keys = RDom(0, key_dim, "key");
         m_.scores = Func("scores");
         m_.scores(s, t, h) += m_.queries(m_.over_keys, t, h) * m_.keys(m_.over_keys, s, h);
-        const Expr seen = s < m_.cached && (causal == 0 || s <= m_.cached - tokens + t);
+        const auto seen = [&](Expr at) { return at < m_.cached && (causal == 0 || at <= m_.cached - tokens + t); };
         m_.masked = Func("masked");
-        m_.masked(s, t, h) = select(seen, m_.scores(s, t, h), lowest);
+        m_.masked(s, t, h) = select(seen(s), m_.scores(s, t, h), lowest);
 
         m_.over_maxima = RDom(0, m_.cached, "maximum");
         m_.maxima = Func("maxima");
         m_.maxima(t, h) = lowest;
         m_.maxima(t, h) = max(m_.maxima(t, h), m_.masked(m_.over_maxima, t, h));
         m_.weights = Func("weights");
-        m_.weights(s, t, h) = select(seen, natural_exp(m_.masked(s, t, h) - m_.maxima(t, h)), 0.0f);
+        m_.weights(s, t, h) = select(seen(s), natural_exp(m_.masked(s, t, h) - m_.maxima(t, h)), 0.0f);
         m_.over_sums = RDom(0, m_.cached, "weight");
         m_.sums = Func("sums");
         m_.sums(t, h) += m_.weights(m_.over_sums, t, h);
@@ -60,7 +60,8 @@ public:
         m_.over_cached = RDom(0, m_.cached, "cached");
         const Expr value = cast<float>(guarded(likely(vv < value_dim), v(within(vv, value_dim), h, m_.over_cached)));
         m_.output_sums = Func("output_sums");
-        m_.output_sums(vv, t, h) += m_.weights(m_.over_cached, t, h) * value;
+        // What a later token holds, NaN even, is nothing to this one.
+        m_.output_sums(vv, t, h) += m_.weights(m_.over_cached, t, h) * select(seen(m_.over_cached), value, 0.0f);
         m_.output = Func("output");
         m_.output(vv, h, t) = cast(type, select(m_.sums(t, h) == 0.0f, 0.0f, m_.output_sums(vv, t, h) / m_.sums(t, h)));
         o = m_.output;

@@ -2,17 +2,10 @@
 #ifndef HALATION_RUNTIME_ARGUMENTS_H
 #define HALATION_RUNTIME_ARGUMENTS_H
 
+#include "layout.h"
 #include "plan.h"
 
 namespace halation::runtime {
-
-// A tensor with its byte offset applied and a stride, in elements, for every axis. An axis of one element has
-// stride 0, since nothing ever steps along it.
-struct TensorView {
-    char *data;  // NULL: not given
-    bool given;
-    int64_t extent[most_axes], stride[most_axes];
-};
 
 // A vector of integers: offsets, slots, flags.
 struct IntegerView {
@@ -34,6 +27,7 @@ struct Sequence {
     int64_t batch;                // index along B
     int64_t begin;                // first token along T
     int64_t length;               // tokens
+    int64_t cache_begin, cached;  // first token along S, and tokens
     int64_t read_row, write_row;  // of the states
     bool skipped;                 // outputs are zero, states untouched
     bool from_zero;               // starts from a zero state
@@ -42,10 +36,11 @@ struct Sequence {
 struct Arguments {
     int64_t sequences, tokens, cached;
     TensorView tensors[most_tensors];
-    IntegerView offsets, read_slots, write_slots, has_initial_state;
-    bool reads_state, writes_state;  // any of initial / final tensors given
+    IntegerView offsets, cache_offsets, read_slots, write_slots, has_initial_state;
+    IntegerView snapshot_sequences, snapshot_tokens, snapshot_slots;
+    bool reads_state, writes_state, takes_snapshots;  // any of the initial / final / snapshot tensors given
 
-    // Found by check_sequences.
+    // Found by check_sequences, which also puts the snapshots in order: plan->snapshot_order.
     int64_t total_tokens, longest;
     bool any_single, any_longer;  // some sequence has one token, more than one
 
@@ -54,6 +49,8 @@ struct Arguments {
         found.batch = offsets.given() ? 0 : index;
         found.begin = offsets.given() ? offsets[index] : 0;
         found.length = offsets.given() ? offsets[index + 1] - found.begin : tokens;
+        found.cache_begin = cache_offsets.given() ? cache_offsets[index] : 0;
+        found.cached = cache_offsets.given() ? cache_offsets[index + 1] - found.cache_begin : cached;
         found.read_row = read_slots.given() ? read_slots[index] : index;
         found.write_row = write_slots.given() ? write_slots[index] : index;
         found.skipped = found.read_row < 0 || found.write_row < 0;
@@ -66,7 +63,7 @@ struct Arguments {
 halation_status check_arguments(const halation_plan &plan, const halation_arguments *given, bool shapes_only,
                                 Arguments *arguments);
 
-// The values of offsets, slots and flags; what they say of lengths goes into `arguments`.
+// The values of offsets, slots, flags and snapshots; what they say of lengths goes into `arguments`.
 halation_status check_sequences(halation_plan *plan, Arguments *arguments);
 
 }  // namespace halation::runtime

@@ -31,7 +31,10 @@ int add_tensor(halation_plan *plan, const char *name, const char *dims, halation
     spec.role = role;
     spec.otherwise = otherwise;
     spec.output = output;
-    spec.type = role == HALATION_ROLE_DATA ? plan->problem.type : role == HALATION_ROLE_GATE ? plan->problem.gate_type : float32;
+    spec.carried = -1;
+    const Problem &problem = plan->problem;
+    spec.type = role == HALATION_ROLE_DATA ? problem.type : role == HALATION_ROLE_GATE ? problem.gate_type : float32;
+    spec.kernel_type = spec.type;
     spec.bytes = spec.type.bits / 8;
     return plan->tensor_count++;
 }
@@ -56,9 +59,9 @@ halation_status bind_tensor(const halation_plan &plan, const halation_kernel &ke
         if (argument.dimensions != spec.kernel_rank())
             return fail(HALATION_INTERNAL_ERROR, "kernel %s: argument %s has %d dimensions; dims '%s' make it %d", kernel.name,
                         spec.name, argument.dimensions, spec.dims, spec.kernel_rank());
-        if (!same_type(type_of(argument), spec.type))
+        if (!same_type(type_of(argument), spec.kernel_type))
             return fail(HALATION_INTERNAL_ERROR, "kernel %s: argument %s is of type %s; must be %s", kernel.name, spec.name,
-                        type_name(type_of(argument)).c_str(), type_name(spec.type).c_str());
+                        type_name(type_of(argument)).c_str(), type_name(spec.kernel_type).c_str());
         *binding = {Source::tensor, static_cast<int8_t>(i)};
         return HALATION_OK;
     }
@@ -143,11 +146,20 @@ void describe_tensors(halation_plan *plan) {
                    row.inputs[i].last_axis_optional != 0);
     plan->output = add_tensor(plan, "o", row.output_dims, HALATION_ROLE_DATA, HALATION_DEFAULT_REQUIRED, true);
     const char *dims[carried_count] = {row.state_dims, row.normalizer_dims};
-    const char *names[carried_count][2] = {{"initial_state", "final_state"}, {"initial_normalizer", "final_normalizer"}};
+    const char *names[carried_count][3] = {{"initial_state", "final_state", "snapshot_state"},
+                                           {"initial_normalizer", "final_normalizer", "snapshot_normalizer"}};
     for (int c = 0; c < carried_count; c++) {
         if (!dims[c]) continue;
-        plan->initial[c] = add_tensor(plan, names[c][0], dims[c], HALATION_ROLE_STATE, HALATION_DEFAULT_ZERO, false);
-        plan->final[c] = add_tensor(plan, names[c][1], dims[c], HALATION_ROLE_STATE, HALATION_DEFAULT_ZERO, true);
+        const auto add = [&](int which) {
+            const int tensor = add_tensor(plan, names[c][which], dims[c], HALATION_ROLE_STATE, HALATION_DEFAULT_ZERO, which > 0);
+            if (c == carried_state) plan->tensors[tensor].type = plan->problem.state_type;
+            plan->tensors[tensor].carried = c;
+            plan->tensors[tensor].bytes = plan->tensors[tensor].type.bits / 8;
+            return tensor;
+        };
+        plan->initial[c] = add(0);
+        plan->final[c] = add(1);
+        plan->snapshot[c] = add(2);
     }
     plan->has_key_heads = row_has_letter(row, letter_H);
     plan->has_cache = row_has_letter(row, letter_S);

@@ -1,10 +1,10 @@
 // Values of optional inputs that a caller leaves out. They depend on the problem alone, so a plan makes them once.
+#include "bfloat16.h"
 #include "plan.h"
 #include "status.h"
 #include "types.h"
 
 #include <cmath>
-#include <cstring>
 
 namespace halation::runtime {
 namespace {
@@ -16,15 +16,11 @@ void store(void *memory, int64_t index, DLDataType type, double value) {
         return;
     }
     uint16_t bits = 0;
-    if (value != 0 && same_type(type, float16)) {
+    if (same_type(type, float16)) {
         // 10 bits of fraction after exponent -1, whose biased code is 14; at 1 the carry moves to exponent 0.
-        bits = static_cast<uint16_t>((14 << 10) + static_cast<int>(std::nearbyint((value - 0.5) * 2048)));
-    } else if (value != 0) {
-        // bfloat16: the upper half of a float, rounded to nearest, ties to even.
-        const float single = static_cast<float>(value);
-        uint32_t word;
-        memcpy(&word, &single, sizeof word);
-        bits = static_cast<uint16_t>((word + 0x7FFF + ((word >> 16) & 1)) >> 16);
+        if (value != 0) bits = static_cast<uint16_t>((14 << 10) + static_cast<int>(std::nearbyint((value - 0.5) * 2048)));
+    } else {
+        bits = bfloat16_of(static_cast<float>(value));
     }
     static_cast<uint16_t *>(memory)[index] = bits;
 }

@@ -1,5 +1,6 @@
 #include "division.h"
 #include "status.h"
+#include "types.h"
 
 #include <algorithm>
 
@@ -54,45 +55,70 @@ int64_t steps_within(int64_t left, int64_t stride, int64_t elements) {
     return steps;
 }
 
+// Fewest tokens in a call of a kernel, if not the whole sequence.
+int64_t shortest_call(const BoundKernel &bound, int64_t longest) {
+    return bound.cut > 0 ? std::min<int64_t>(bound.cut, longest) : longest;
+}
+
+// Whether kernels cannot take a tensor as it lies: they step along the innermost axis one element at a time (heads are
+// another matter: they can be handed over one by one), upwards along the others, and no further than 32 bits reach.
+bool needs_stage(const TensorSpec &spec, const TensorView &view, int64_t shortest) {
+    if (!view.data) return false;
+    if (!same_type(spec.type, spec.kernel_type)) return true;
+    for (int axis = 0; axis < spec.rank; axis++)
+        if (axis != spec.row_axis && view.stride[axis] < 0) return true;
+    const int inner = spec.rank - 1;
+    const bool one_for_all = spec.last_axis_optional && view.stride[inner] == 0;
+    if (inner != spec.head_axis && view.extent[inner] > 1 && view.stride[inner] != 1 && !one_for_all) return true;
+    const Reach reach = reach_of(spec, view);
+    if (reach.fixed > kernel_reach || reach.elements > kernel_reach) return true;
+    return spec.token_axis >= 0 && steps_within(kernel_reach - reach.fixed, reach.token_stride, reach.elements) < shortest;
+}
+
 template<typename Visit>
 halation_status each_bound(const halation_plan &plan, const Arguments &arguments, const BoundKernel &bound, Visit visit) {
     for (int i = 0; i < bound.argument_count; i++) {
         if (bound.arguments[i].source != Source::tensor) continue;
         const int tensor = bound.arguments[i].tensor;
-        if (arguments.tensors[tensor].data) HALATION_TRY(visit(plan.tensors[tensor], arguments.tensors[tensor]));
+        if (arguments.tensors[tensor].data) HALATION_TRY(visit(plan.tensors[tensor], arguments.tensors[tensor], tensor));
     }
     return HALATION_OK;
 }
 
 // Cuts calls of one kernel so that it sees offsets it can index, or refuses what cannot be cut.
 halation_status limit_calls(const halation_plan &plan, const Arguments &arguments, const BoundKernel &bound, int64_t longest,
-                            int64_t *segment, int64_t *call_heads) {
+                            const bool *staged, int64_t *segment, int64_t *call_heads) {
     const halation_kernel &kernel = *bound.kernel;
     *segment = kernel.segment > 0 ? kernel.segment : kernel_reach;
-    HALATION_TRY(each_bound(plan, arguments, bound, [&](const TensorSpec &spec, const TensorView &view) -> halation_status {
-        const Reach reach = reach_of(spec, view);
-        const bool within = reach.fixed <= kernel_reach && reach.elements <= kernel_reach;
-        // What has no tokens, as a cache, is as large whatever is cut.
-        if (within && spec.token_axis < 0) return HALATION_OK;
-        int64_t tokens = within ? steps_within(kernel_reach - reach.fixed, reach.token_stride, reach.elements) : 0;
-        if (tokens >= std::min(longest, *segment)) return HALATION_OK;
-        if (bound.cut > 0) tokens = tokens / bound.cut * bound.cut;
-        if (bound.cut == 0 || tokens == 0)
-            return fail(HALATION_UNSUPPORTED,
-                        "%s: its strides let one call of kernel %s reach past %lld elements, and the call cannot "
-                        "be cut shorter",
-                        spec.name, kernel.name, static_cast<long long>(kernel_reach));
-        *segment = tokens;
-        return HALATION_OK;
-    }));
+    HALATION_TRY(
+        each_bound(plan, arguments, bound, [&](const TensorSpec &spec, const TensorView &view, int tensor) -> halation_status {
+            Reach reach = reach_of(spec, view);
+            if (staged[tensor]) reach.fixed = reach.token_stride = reach.elements;  // compact
+            const bool within = reach.fixed <= kernel_reach && reach.elements <= kernel_reach;
+            // What has no tokens, as a cache, is as large whatever is cut.
+            if (within && spec.token_axis < 0) return HALATION_OK;
+            int64_t tokens = within ? steps_within(kernel_reach - reach.fixed, reach.token_stride, reach.elements) : 0;
+            if (tokens >= std::min(longest, *segment)) return HALATION_OK;
+            if (bound.cut > 0) tokens = tokens / bound.cut * bound.cut;
+            if (bound.cut == 0 || tokens == 0)
+                return fail(HALATION_UNSUPPORTED, "%s: one call of kernel %s would see more than %lld elements of it", spec.name,
+                            kernel.name, static_cast<long long>(kernel_reach));
+            *segment = tokens;
+            return HALATION_OK;
+        }));
 
     // Only recurrent kernels do so little a call that heads are worth gathering.
     *call_heads = kernel.form == HALATION_FORM_RECURRENT ? plan.problem.value_heads : 1;
     const int64_t tokens = std::min(longest, *segment);
-    return each_bound(plan, arguments, bound, [&](const TensorSpec &spec, const TensorView &view) -> halation_status {
+    return each_bound(plan, arguments, bound, [&](const TensorSpec &spec, const TensorView &view, int tensor) -> halation_status {
         if (*call_heads == 1 || spec.head_axis < 0) return HALATION_OK;
         const Reach reach = reach_of(spec, view);
         const int64_t with_tokens = spec.token_axis < 0 ? 1 : tokens;
+        if (staged[tensor]) {
+            const int64_t bytes = 4 * reach.elements * with_tokens;
+            *call_heads = std::clamp<int64_t>(resident_state / std::max<int64_t>(bytes, 1), 1, *call_heads);
+            return HALATION_OK;
+        }
         const int64_t left = kernel_reach - reach.fixed - with_tokens * reach.token_stride;
         *call_heads = std::clamp<int64_t>(steps_within(left, reach.head_stride, reach.elements * with_tokens), 1, *call_heads);
         // A kernel steps along its innermost axis one element at a time.
@@ -154,9 +180,15 @@ halation_status divide(const halation_plan &plan, const Arguments &arguments, co
     const BoundKernel *kernels[2] = {plan.one, plan.many};
     const int64_t longest[2] = {1, arguments.longest};
     const bool used[2] = {arguments.any_single, arguments.any_longer};
+    int64_t shortest = 0;
+    for (int i = 0; i < 2; i++)
+        if (used[i]) shortest = std::max(shortest, shortest_call(*kernels[i], longest[i]));
+    for (int i = 0; i < plan.tensor_count; i++)
+        division->staged[i] = needs_stage(plan.tensors[i], arguments.tensors[i], shortest);
     for (int i = 0; i < 2; i++)
         if (used[i])
-            HALATION_TRY(limit_calls(plan, arguments, *kernels[i], longest[i], &division->segment[i], &division->call_heads[i]));
+            HALATION_TRY(limit_calls(plan, arguments, *kernels[i], longest[i], division->staged, &division->segment[i],
+                                     &division->call_heads[i]));
 
     division->threads = threads_worth_waking(plan, arguments);
     const int64_t threads = division->threads;

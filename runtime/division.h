@@ -23,10 +23,11 @@ struct Division {
     int threads;
     int64_t heads;  // in a range, the last may have fewer
     int64_t ranges;
-    int64_t pieces;         // of the value channels
-    int64_t tiles;          // whole value tiles shared out among the pieces
-    int64_t segment[2];     // most tokens in one call of plan.one, plan.many
-    int64_t call_heads[2];  // most heads in one call of each
+    int64_t pieces;             // of the value channels
+    int64_t tiles;              // whole value tiles shared out among the pieces
+    int64_t segment[2];         // most tokens in one call of plan.one, plan.many
+    int64_t call_heads[2];      // most heads in one call of each
+    bool staged[most_tensors];  // kernels cannot take these as they lie: they go through scratch memory, see stage.h
 
     int64_t tasks(int64_t sequences) const { return sequences * ranges * pieces; }
 };

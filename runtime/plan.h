@@ -10,7 +10,7 @@
 
 namespace halation::runtime {
 
-constexpr int most_tensors = most_inputs + 5;
+constexpr int most_tensors = most_inputs + 7;
 
 // What a tensor of the row is, in the order in which the caller sees its axes.
 struct TensorSpec {
@@ -24,15 +24,16 @@ struct TensorSpec {
     bool key_head;  // head_axis is H
     bool last_axis_optional;
     bool output;
+    int carried;  // index of Carried, -1: no state
     halation_tensor_role role;
     halation_default otherwise;
-    DLDataType type;
-    int bytes;  // of an element
+    DLDataType type, kernel_type;  // as the caller stores it, and as kernels see it
+    int bytes;                     // of an element as the caller stores it
 
     int kernel_rank() const { return rank - (row_axis >= 0 ? 1 : 0); }
 };
 
-// The four tensors that carry state; index into State arrays below.
+// What a recurrence carries from token to token; index of the arrays of tensors below.
 enum Carried { carried_state, carried_normalizer, carried_count };
 
 enum class Source : uint8_t { user_context, scale, causal, presence, tensor };
@@ -71,10 +72,11 @@ struct halation_plan {
     halation::runtime::Problem problem;
     halation_choice choice;
 
-    // Inputs as in the row, then o, then initial and final state and normalizer where the row has them.
+    // Inputs as in the row, then o, then initial, final and snapshot state and normalizer where the row has them.
     halation::runtime::TensorSpec tensors[halation::runtime::most_tensors];
     int tensor_count = 0, output = -1;
-    int initial[halation::runtime::carried_count] = {-1, -1}, final[halation::runtime::carried_count] = {-1, -1};
+    int initial[halation::runtime::carried_count] = {-1, -1}, final[halation::runtime::carried_count] = {-1, -1},
+        snapshot[halation::runtime::carried_count] = {-1, -1};
     halation::runtime::DefaultValue defaults[halation::runtime::most_tensors];
 
     halation::runtime::BoundKernel kernels[2];
@@ -83,7 +85,9 @@ struct halation_plan {
     int64_t value_tile = 0;
     bool has_key_heads = false, has_cache = false;
 
-    std::vector<uint64_t> slot_marks;  // reused by every run to find slots named twice
+    // Reused by every run: to find slots written twice, and the snapshots in the order in which they are taken.
+    std::vector<uint64_t> slot_marks;
+    std::vector<int64_t> snapshot_order;
 };
 
 namespace halation::runtime {

@@ -130,7 +130,12 @@ halation_status check_types(const halation_problem &given, Problem *problem) {
         return fail(HALATION_INVALID_ARGUMENT, "gate_type: got %s; may be float32 or the problem's type, %s",
                     type_name(given.gate_type).c_str(), type_name(given.type).c_str());
     problem->type = given.type;
+    const bool none = given.state_type.code == 0 && given.state_type.bits == 0;
+    if (!none && !same_type(given.state_type, float32) && !same_type(given.state_type, bfloat16))
+        return fail(HALATION_INVALID_ARGUMENT, "state_type: got %s; may be float32 or bfloat16",
+                    type_name(given.state_type).c_str());
     problem->gate_type = has_gates(*problem->row) ? given.gate_type : float32;
+    problem->state_type = none ? float32 : given.state_type;
     return HALATION_OK;
 }
 

@@ -16,7 +16,7 @@ struct Problem {
     int chunk;  // 0: the schedule's own
     bool causal;
     int64_t heads, value_heads, key_dim, value_dim;
-    DLDataType type, gate_type;
+    DLDataType type, gate_type, state_type;
     float scale;
 };
 

@@ -45,7 +45,8 @@ const char *fault_in_dims(const char *dims, Letter first) {
 }
 
 bool reserved_name(const char *name) {
-    for (const char *taken : {"o", "initial_state", "final_state", "initial_normalizer", "final_normalizer", "scale", "causal"})
+    for (const char *taken : {"o", "initial_state", "final_state", "initial_normalizer", "final_normalizer", "snapshot_state",
+                              "snapshot_normalizer", "scale", "causal"})
         if (!strcmp(name, taken)) return true;
     return false;
 }

@@ -1,30 +1,51 @@
 #include "slice.h"
+#include "bfloat16.h"
 
 #include <cstring>
 
 namespace halation::runtime {
 namespace {
 
-// Calls line(a, b, bytes) for every run of adjacent elements. `b` moves with b_stride where a moves with its own.
-template<typename Line> void each_line(const Slice &a, char *b, const int64_t *b_stride, Line line) {
+// One innermost line of two slices of the same shape.
+struct Line {
+    char *a, *b;
+    int64_t count, a_stride, b_stride;  // in elements
+};
+
+template<typename Visit> void each_line(const Slice &a, const Slice &b, Visit visit) {
     int64_t index[most_axes] = {};
     const int inner = a.rank - 1;
-    const bool adjacent = a.extent[inner] == 1 || (a.stride[inner] == 1 && b_stride[inner] == 1);
-    const int outer = adjacent ? inner : a.rank;
-    const size_t bytes = static_cast<size_t>(a.bytes) * static_cast<size_t>(adjacent ? a.extent[inner] : 1);
     for (int axis = 0; axis < a.rank; axis++)
         if (a.extent[axis] == 0) return;
     for (;;) {
         int64_t at = 0, b_at = 0;
-        for (int axis = 0; axis < outer; axis++) {
+        for (int axis = 0; axis < inner; axis++) {
             at += index[axis] * a.stride[axis];
-            b_at += index[axis] * b_stride[axis];
+            b_at += index[axis] * b.stride[axis];
         }
-        line(a.data + at * a.bytes, b + b_at * a.bytes, bytes);
-        int axis = outer - 1;
+        visit(Line{a.data + at * a.bytes, b.data + b_at * b.bytes, a.extent[inner], a.stride[inner], b.stride[inner]});
+        int axis = inner - 1;
         while (axis >= 0 && ++index[axis] == a.extent[axis]) index[axis--] = 0;
         if (axis < 0) return;
     }
+}
+
+template<typename From, typename To, typename Convert> void copy_line(const Line &line, Convert convert) {
+    const auto step = [&](int64_t i, int64_t a_stride, int64_t b_stride) {
+        From element;
+        memcpy(&element, line.a + i * a_stride * static_cast<int64_t>(sizeof(From)), sizeof element);
+        const To converted = convert(element);
+        memcpy(line.b + i * b_stride * static_cast<int64_t>(sizeof(To)), &converted, sizeof converted);
+    };
+    if (line.count == 1 || (line.a_stride == 1 && line.b_stride == 1)) {
+        for (int64_t i = 0; i < line.count; i++) step(i, 1, 1);  // one that the compiler can vectorize
+    } else {
+        for (int64_t i = 0; i < line.count; i++) step(i, line.a_stride, line.b_stride);
+    }
+}
+
+template<typename Element> void copy_elements(const Slice &from, const Slice &to) {
+    each_line(from, to, [](const Line &line) { copy_line<Element, Element>(line, [](Element element) { return element; }); });
 }
 
 }  // namespace
@@ -50,6 +71,9 @@ Slice slice_of(const TensorSpec &spec, const TensorView &view, int64_t row, cons
             first = spec.key_head ? region.key_head : region.head;
             step = spec.key_head ? stride * region.key_step : stride;
             extent = region.heads;
+        } else if (axis == spec.cache_axis) {
+            first = region.cache_begin;
+            extent = region.cached;
         } else if (axis == spec.value_axis) {
             first = region.value;
             extent = region.values;
@@ -62,9 +86,16 @@ Slice slice_of(const TensorSpec &spec, const TensorView &view, int64_t row, cons
     return slice;
 }
 
-Slice compact_like(const Slice &shape, void *memory) {
+int64_t elements_of(const Slice &slice) {
+    int64_t elements = 1;
+    for (int axis = 0; axis < slice.rank; axis++) elements *= slice.extent[axis];
+    return elements;
+}
+
+Slice compact_like(const Slice &shape, void *memory, int bytes) {
     Slice slice = shape;
     slice.data = static_cast<char *>(memory);
+    slice.bytes = bytes;
     int64_t stride = 1;
     for (int axis = slice.rank - 1; axis >= 0; axis--) {
         slice.stride[axis] = stride;
@@ -73,13 +104,31 @@ Slice compact_like(const Slice &shape, void *memory) {
     return slice;
 }
 
+Slice tokens_of(const Slice &slice, int64_t first, int64_t tokens) {
+    Slice some = slice;
+    some.data += first * slice.stride[slice.token_axis] * slice.bytes;
+    some.extent[slice.token_axis] = tokens;
+    return some;
+}
+
 void set_zero(const Slice &slice) {
-    each_line(slice, slice.data, slice.stride, [](char *at, char *, size_t bytes) { memset(at, 0, bytes); });
+    each_line(slice, slice, [&](const Line &line) {
+        if (line.a_stride == 1 || line.count == 1) {
+            memset(line.a, 0, static_cast<size_t>(line.count * slice.bytes));
+        } else {
+            for (int64_t i = 0; i < line.count; i++)
+                memset(line.a + i * line.a_stride * slice.bytes, 0, static_cast<size_t>(slice.bytes));
+        }
+    });
 }
 
 void copy(const Slice &from, const Slice &to) {
     if (from.data == to.data) return;  // arguments that share memory were seen to share strides
-    each_line(from, to.data, to.stride, [](char *at, char *other, size_t bytes) { memcpy(other, at, bytes); });
+    if (from.bytes == to.bytes) return from.bytes == 4 ? copy_elements<uint32_t>(from, to) : copy_elements<uint16_t>(from, to);
+    if (from.bytes == 2)
+        each_line(from, to, [](const Line &line) { copy_line<uint16_t, float>(line, float_of); });
+    else
+        each_line(from, to, [](const Line &line) { copy_line<float, uint16_t>(line, bfloat16_of); });
 }
 
 }  // namespace halation::runtime

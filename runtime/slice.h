@@ -11,11 +11,12 @@ struct Region {
     int64_t head, heads;         // value heads
     int64_t key_head, key_step;  // key head of the first value head, and the step from one value head to the next
     int64_t value, values;
+    int64_t cache_begin, cached;
 };
 
 // Axes as the caller sees them, without B or N.
 struct Slice {
-    char *data;
+    char *data = nullptr;
     int rank, bytes;
     int token_axis;  // -1: none
     int64_t extent[most_axes], stride[most_axes];
@@ -24,12 +25,17 @@ struct Slice {
 // `row` is the index along B or N.
 Slice slice_of(const TensorSpec &spec, const TensorView &view, int64_t row, const Region &region);
 
-// A compact slice of the same shape in other memory.
-Slice compact_like(const Slice &shape, void *memory);
+int64_t elements_of(const Slice &slice);
+
+// A compact slice of the same shape in other memory, of elements of so many bytes.
+Slice compact_like(const Slice &shape, void *memory, int bytes);
 
 void set_zero(const Slice &slice);
 
-// Bit for bit; nothing to do where the two are the same memory.
+// `tokens` of them from `first` on.
+Slice tokens_of(const Slice &slice, int64_t first, int64_t tokens);
+
+// Bit for bit; between elements of 4 and of 2 bytes, float32 and bfloat16. Nothing to do where the two are the same memory.
 void copy(const Slice &from, const Slice &to);
 
 }  // namespace halation::runtime

@@ -20,30 +20,19 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
         .unroll(vi);
 
     // ---- prepared once per head
-    const auto prepared = [&](Func &f) -> Func & { return f.compute_at(m.output, m.h); };
-    for (Func *f : {&m.reads, &m.reads_from_start, &m.writes, &m.writes_to_end}) {
-        const bool decayed = f == &m.reads_from_start || f == &m.writes_to_end;
-        if (decayed && !m.key_decay) continue;  // the same as reads and writes
-        prepared(*f).vectorize(m.d, lanes, TailStrategy::RoundUp);
-    }
+    const Place prepared = [&](Func &f) { f.compute_at(m.output, m.h); };
+    token_vectors_cpu(m, machine, prepared);
     m.reads.bound(m.r, 0, m.readers).unroll(m.r);
     // Whole rows at a time: read tile by tile, each row would be waited for once per tile. With the gates copied likewise
     // (cpu.cpp) this took kda at T 4096 from 86 to 60 ms on Zen 5.
-    prepared(m.values).vectorize(m.v, lanes, TailStrategy::RoundUp);
-    prepared(m.products).bound(m.r, 0, m.readers).bound(m.w, 0, m.writers).bound(m.j, 0, C).bound(m.i, 0, C);
-    decays_cpu(m.decays, m.key_decay ? &m.d : nullptr, !m.key_decay, false, machine, [&](Func &f) { prepared(f); });
+    prepared(m.values);
+    m.values.vectorize(m.v, lanes, TailStrategy::RoundUp);
+    decays_cpu(m.decays, m.key_decay ? &m.d : nullptr, !m.key_decay, false, machine, prepared);
     if (m.key_decay) {
         m.carried.compute_at(m.products, m.c);
         vectorize_stages(m.carried, m.d, lanes);
     }
-
-    product_sums_cpu(m, machine);
-    for (Func &f : m.features) f.compute_at(m.output, m.h);
-    if (m.normalizer.defined()) {
-        for (Func *f : {&m.normalizer, &m.normalizer_sums, &m.denominators}) f->compute_at(m.output, m.h);
-        vectorize_stages(m.normalizer, m.d, lanes);
-        m.final_normalizer_copy.compute_at(m.output, m.h).vectorize(m.d, lanes, TailStrategy::RoundUp);
-    }
+    normalizer_cpu(m, machine, prepared);
 
     // ---- per tile and chunk
     for (Func f : {m.state_before, m.state_after}) {

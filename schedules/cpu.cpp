@@ -9,20 +9,42 @@ void vectorize_stages(Func &f, const Var &dim, int lanes) {
     for (int stage = 0; stage < f.num_update_definitions(); stage++) f.update(stage).vectorize(dim, lanes, TailStrategy::RoundUp);
 }
 
-void product_sums_cpu(Chunk &m, const CpuMachine &machine) {
-    const int lanes = machine.lanes;
-    RVar ko("ko"), ki("ki");
+void sum_in_lanes(Func &f, const RVar &over, const Var &at, int lanes) {
+    RVar outer("outer"), inner("inner");
     Var lane("lane");
-    m.product_sums.compute_at(m.products, m.i);
-    m.product_sums.update().split(m.product_keys, ko, ki, lanes);
-    Func partial = m.product_sums.update().rfactor(ki, lane);
-    partial.compute_at(m.product_sums, m.r).vectorize(lane, lanes);
+    f.update().split(over, outer, inner, lanes);
+    Func partial = f.update().rfactor(inner, lane);
+    partial.compute_at(f, at).vectorize(lane, lanes);
     partial.update().vectorize(lane, lanes);
-    m.product_sums.update().atomic().vectorize(ki, lanes);
+    f.update().atomic().vectorize(inner, lanes);
+}
+
+void token_vectors_cpu(Chunk &m, const CpuMachine &machine, const Place &place) {
+    for (Func *f : {&m.reads, &m.reads_from_start, &m.writes, &m.writes_to_end}) {
+        const bool decayed = f == &m.reads_from_start || f == &m.writes_to_end;
+        if (decayed && !m.key_decay) continue;  // the same as reads and writes
+        place(*f);
+        f->vectorize(m.d, machine.lanes, TailStrategy::RoundUp);
+    }
+    for (Func &f : m.features) place(f);
+    place(m.products);
+    m.products.bound(m.r, 0, m.readers).bound(m.w, 0, m.writers).bound(m.j, 0, m.chunk).bound(m.i, 0, m.chunk);
+    m.product_sums.compute_at(m.products, m.i);
+    sum_in_lanes(m.product_sums, m.product_keys.x, m.r, machine.lanes);
+}
+
+void normalizer_cpu(Chunk &m, const CpuMachine &machine, const Place &place) {
+    if (!m.normalizer.defined()) return;
+    for (Func *f : {&m.normalizer, &m.normalizer_sums, &m.denominators}) place(*f);
+    vectorize_stages(m.normalizer, m.d, machine.lanes);
+    sum_in_lanes(m.normalizer_sums, m.normalizer_keys.x, m.i, machine.lanes);
+    if (!m.final_normalizer_copy.defined()) return;
+    place(m.final_normalizer_copy);
+    m.final_normalizer_copy.vectorize(m.d, machine.lanes, TailStrategy::RoundUp);
 }
 
 void decays_cpu(DecayFuncs &decays, const Var *channel, bool between, bool across_chunks, const CpuMachine &machine,
-                const std::function<void(Func &)> &place) {
+                const Place &place) {
     if (!decays.step.defined()) return;
     std::vector<Func *> used = {&decays.step, &decays.through, &decays.after, &decays.whole_log, &decays.whole};
     if (between) used.push_back(&decays.between);

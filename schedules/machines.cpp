@@ -6,11 +6,11 @@ namespace {
 // The tiles of avx512 and avx2 were tried on Zen 5 (K = V = 128, one thread); those of x86_64 and neon follow from the
 // width of their vectors and were never tuned.
 const CpuMachine machines[] = {
-    // isa      target                                     lanes C  vv  ku  segment together decode parallel scan keys
-    {"x86_64", "sse41", 4, 4, 2, 4, 64, false, 4, 2, 16, 4, 1, 256, 8},
-    {"avx2", "sse41-avx-avx2-fma-f16c", 8, 4, 2, 4, 64, false, 4, 2, 16, 4, 1, 256, 8},
-    {"avx512", "sse41-avx-avx2-fma-f16c-avx512-avx512_skylake", 16, 4, 2, 4, 64, true, 4, 2, 16, 4, 1, 256, 8},
-    {"neon", "", 4, 4, 2, 4, 64, true, 4, 2, 16, 4, 1, 256, 8},
+    // isa, target, lanes, readers_together
+    {"x86_64", "sse41", 4, false},
+    {"avx2", "sse41-avx-avx2-fma-f16c", 8, false},
+    {"avx512", "sse41-avx-avx2-fma-f16c-avx512-avx512_skylake", 16, true},
+    {"neon", "", 4, true},
 };
 
 }  // namespace

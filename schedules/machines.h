@@ -12,21 +12,23 @@ struct CpuMachine {
     std::string isa;     // the name used by the variants table and the runtime
     std::string target;  // features of the Halide target, after arch-bits-os
     int lanes;           // floats in a vector register
-
-    // Tiles of the chunkwise schedule: chunk length, vectors of value channels in a tile of the state, unroll of the
-    // sum over key channels, tokens handed to a kernel at once.
-    int chunk, value_vectors, key_unroll, segment;
     // Whether the products of all readers with the state share one pass over it: they need readers x chunk x value_vectors
     // registers.
     bool readers_together;
+
+    // The chunkwise schedule.
+    int chunk = 4;          // tokens in a chunk
+    int value_vectors = 2;  // vectors of value channels in a tile of the state
+    int key_unroll = 4;     // of the sum over key channels
+    int segment = 64;       // tokens handed to a kernel at once
     // The same for one token.
-    int decode_value_vectors, decode_key_unroll;
+    int decode_value_vectors = 4, decode_key_unroll = 2;
     // The parallel schedule: tokens in a block, rows of a block that are kept in registers.
-    int parallel_block, parallel_rows;
+    int parallel_block = 16, parallel_rows = 4;
     // ssm and hgrn: vectors of channels in a tile, tokens handed to a kernel at once.
-    int scan_value_vectors, scan_segment;
+    int scan_value_vectors = 1, scan_segment = 256;
     // softmax: keys whose products with a vector of queries are kept in registers.
-    int key_rows;
+    int key_rows = 8;
 };
 
 const CpuMachine &cpu_machine(const Halide::Target &target);

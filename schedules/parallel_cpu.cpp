@@ -49,23 +49,14 @@ void parallel_cpu(Chunk &m, const CpuMachine &machine) {
         .vectorize(vi, lanes);
 
     // ---- once per call
-    for (Func *f : {&m.reads, &m.reads_from_start, &m.writes, &m.writes_to_end}) {
-        const bool decayed = f == &m.reads_from_start || f == &m.writes_to_end;
-        if (!decayed || m.key_decay) f->compute_root().vectorize(m.d, lanes, TailStrategy::RoundUp);
-    }
-    m.products.compute_root().bound(m.r, 0, m.readers).bound(m.w, 0, m.writers).bound(m.j, 0, C).bound(m.i, 0, C);
-    product_sums_cpu(m, machine);
-    for (Func &f : m.features) f.compute_root();
-    if (m.normalizer.defined()) {
-        for (Func *f : {&m.normalizer, &m.normalizer_sums, &m.denominators}) f->compute_root();
-        vectorize_stages(m.normalizer, m.d, lanes);
-        m.final_normalizer.vectorize(m.d, lanes, TailStrategy::GuardWithIf);
-    }
+    const Place root = [](Func &f) { f.compute_root(); };
+    token_vectors_cpu(m, machine, root);
+    normalizer_cpu(m, machine, root);
+    if (m.final_normalizer.defined()) m.final_normalizer.vectorize(m.d, lanes, TailStrategy::GuardWithIf);
     if (m.beta.defined()) {
         beta_cpu(m, machine);
         m.beta.compute_root();
     }
-    const auto root = [](Func &f) { f.compute_root(); };
     decays_cpu(m.decays, m.key_decay ? &m.d : nullptr, !m.key_decay, true, machine, root);
     if (m.value_decay) decays_cpu(m.value_decays, &m.v, true, true, machine, root);
     if (m.key_decay) {

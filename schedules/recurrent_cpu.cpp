@@ -14,26 +14,16 @@ void recurrent_cpu(Chunk &m, const CpuMachine &machine) {
 
     m.output.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf).reorder(vi, m.t, vo, m.h).vectorize(vi, lanes).unroll(vi);
 
-    for (Func *f : {&m.reads, &m.reads_from_start, &m.writes, &m.writes_to_end}) {
-        const bool decayed = f == &m.reads_from_start || f == &m.writes_to_end;
-        if (decayed && !m.key_decay) continue;
-        f->compute_at(m.output, m.h).vectorize(m.d, lanes, TailStrategy::RoundUp);
-    }
+    const Place once = [&](Func &f) { f.compute_at(m.output, m.h); };
+    token_vectors_cpu(m, machine, once);
     m.reads.bound(m.r, 0, m.readers).unroll(m.r);
-    m.products.compute_at(m.output, m.h).bound(m.r, 0, m.readers).bound(m.w, 0, m.writers);
-    product_sums_cpu(m, machine);
-    for (Func &f : m.features) f.compute_at(m.output, m.h);
-    if (m.normalizer.defined()) {
-        for (Func *f : {&m.normalizer, &m.normalizer_sums, &m.denominators}) f->compute_at(m.output, m.h);
-        vectorize_stages(m.normalizer, m.d, lanes);
-        m.final_normalizer_copy.compute_at(m.output, m.h).vectorize(m.d, lanes, TailStrategy::RoundUp);
-    }
+    normalizer_cpu(m, machine, once);
     if (m.beta.defined()) {
         beta_cpu(m, machine);
         m.beta.compute_at(m.output, vo);
     }
     if (m.decays.step.defined()) {
-        m.decays.step.compute_at(m.output, m.h);
+        once(m.decays.step);
         if (m.key_decay) m.decays.step.vectorize(m.d, lanes, TailStrategy::RoundUp);
     }
 

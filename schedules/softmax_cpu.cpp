@@ -10,27 +10,15 @@ namespace {
 // A few queries: each key is one dot product along its channels, with a vector of partial sums.
 void few_queries(Attention &m, const Var &to, const Var &vo, const CpuMachine &machine) {
     const int lanes = machine.lanes, tile = lanes * machine.value_vectors;
-    Var lane("lane");
-    RVar ko("ko"), ki("ki");
     m.queries.compute_at(m.output, to).vectorize(m.d, lanes, TailStrategy::RoundUp);
     m.masked.compute_at(m.output, to).vectorize(m.s, lanes, TailStrategy::RoundUp);
     m.scores.compute_at(m.masked, m.s).vectorize(m.s, lanes, TailStrategy::RoundUp);
-    m.scores.update().split(m.over_keys, ko, ki, lanes);
-    Func partial = m.scores.update().rfactor(ki, lane);
-    partial.compute_at(m.scores, m.s).vectorize(lane, lanes);
-    partial.update().vectorize(lane, lanes);
-    m.scores.update().atomic().vectorize(ki, lanes);
+    sum_in_lanes(m.scores, m.over_keys.x, m.s, lanes);
     m.weights.compute_at(m.output, to).vectorize(m.s, lanes, TailStrategy::RoundUp);
     m.maxima.compute_at(m.output, to);
+    sum_in_lanes(m.maxima, m.over_maxima.x, m.t, lanes);
     m.sums.compute_at(m.output, to);
-    for (auto [f, over] : {std::make_pair(&m.maxima, &m.over_maxima), std::make_pair(&m.sums, &m.over_sums)}) {
-        RVar so("so"), si("si");
-        f->update().split(*over, so, si, lanes);
-        Func part = f->update().rfactor(si, lane);
-        part.compute_at(*f, m.t).vectorize(lane, lanes);
-        part.update().vectorize(lane, lanes);
-        f->update().atomic().vectorize(si, lanes);
-    }
+    sum_in_lanes(m.sums, m.over_sums.x, m.t, lanes);
     m.output_sums.compute_at(m.output, vo).bound_extent(m.v, tile).vectorize(m.v, lanes).unroll(m.v);
     m.output_sums.update().reorder(m.v, m.over_cached.x, m.t).vectorize(m.v, lanes).unroll(m.v);
 }

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,35 @@ bool same_bits(const std::vector<float> &a, const std::vector<float> &b);
 bool close(const std::vector<float> &a, const std::vector<float> &b, float tolerance = 1e-4f);
 
 halation::Problem gated_problem(const Gated &data, halation_form form = HALATION_FORM_AUTO);
+
+// One call of gated, with a context and a plan of its own, whose tensors a test may change.
+struct Call {
+    Gated data;
+    halation::Context context{1};
+    halation::Plan plan;
+    halation::NamedTensors tensors;
+    halation::Batch batch;
+
+    explicit Call(Gated given = Gated(2, 5, 2, 4, 8, 12), halation_form form = HALATION_FORM_AUTO)
+        : data(std::move(given)), plan((context.add_kernels(*table()), context), gated_problem(data, form)),
+          tensors(data.tensors()) {}
+    halation::Tensor &named(const char *name) {
+        for (auto &[known, tensor] : tensors)
+            if (known == name) return tensor;
+        throw std::runtime_error(name);
+    }
+    void set(const char *name, halation::Tensor tensor) { named(name) = std::move(tensor); }
+    Failure run() {
+        return failure_of([&] { plan.run(tensors, batch); });
+    }
+    bool untouched() const {
+        for (const float x : data.o)
+            if (!std::isnan(x)) return false;
+        for (const float x : data.final)
+            if (!std::isnan(x)) return false;
+        return true;
+    }
+};
 
 }  // namespace fakes
 #endif

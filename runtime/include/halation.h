@@ -13,7 +13,9 @@
  *   - Tensors are DLPack DLTensors in row-major order with strides counted in elements (NULL: compact).
  *     Shapes are written [B, T, H, K]: B sequences, T tokens, H heads of q and k, HV heads of v, K channels
  *     of a key, V channels of a value. HV is a multiple of H.
- *   - Gates are natural logarithms of decays. States are always float32.
+ *   - Any stride will do, 0 and negative ones included, but an output's elements must be apart. Kernels read memory as it
+ *     lies where its innermost stride is 1; what lies otherwise passes through scratch memory, a few tokens at a time.
+ *   - Gates are natural logarithms of decays. A state is computed in float32 and, unless asked for otherwise, stored so.
  */
 #ifndef HALATION_H
 #define HALATION_H
@@ -115,7 +117,11 @@ typedef struct halation_problem {
     int64_t key_dim, value_dim; /* K and V; hgrn: K = 1, V = D; ssm: K = N, V = D */
     DLDataType type;            /* of q, k, v, o: float32, float16 or bfloat16 */
     DLDataType gate_type;       /* of gates, beta, a, b, bonus: float32 or `type`; ignored where there are none */
-    double scale;               /* multiplies the output; NaN: the recurrence's default */
+    /* How initial_state, final_state and snapshot_state are stored: float32 ({0, 0, 0} too) or bfloat16. A call computes in
+     * float32 throughout and rounds each element once, to nearest, when it stores the state: an error of at most 2^-9 of the
+     * element per call, which the next call starts from. Normalizers are float32 always. */
+    DLDataType state_type;
+    double scale; /* multiplies the output; NaN: the recurrence's default */
 } halation_problem;
 
 /* What a plan would run, or why it cannot. */
@@ -151,12 +157,16 @@ typedef struct halation_arguments {
     uint32_t size, version;
     /* The inputs of the recurrence by name, the output "o", and the states: "initial_state" (absent: zero)
      * and "final_state" (absent: not wanted), which may be the same memory; likewise "initial_normalizer"
-     * and "final_normalizer" for linear_normalized. A name the recurrence does not have is refused. */
+     * and "final_normalizer" for linear_normalized; and "snapshot_state", "snapshot_normalizer", see below. A name the
+     * recurrence does not have is refused. */
     const halation_named_tensor *tensors;
     int32_t tensor_count;
     /* Packed batch: B = 1 and sequence n is tokens offsets[n] .. offsets[n+1]; [N+1], int32 or int64, on the
      * host, from 0 to T, never falling. NULL: N = B sequences of T tokens. */
     const DLTensor *offsets;
+    /* softmax only, with offsets: sequence n sees tokens cache_offsets[n] .. cache_offsets[n+1] of k and v, whose B is 1;
+     * [N+1], int32 or int64, on the host, from 0 to S, never falling. */
+    const DLTensor *cache_offsets;
     /* State pool: sequence n starts from row read_slots[n] of initial_state and leaves its state in row
      * write_slots[n] of final_state; [N], int32 or int64, on the host. -1 in either skips the sequence: its
      * outputs are zero and no row is touched. Two sequences may not write one slot. NULL: row n. */
@@ -164,6 +174,12 @@ typedef struct halation_arguments {
     /* [N], bool or uint8, on the host: 0 starts sequence n from a zero state without reading its row.
      * NULL: all start from initial_state if that is given. */
     const DLTensor *has_initial_state;
+    /* Snapshots: the state after the first snapshot_tokens[i] tokens of sequence snapshot_sequences[i] goes to row
+     * snapshot_slots[i] of snapshot_state (-1: is not taken). All three [M], int32 or int64, on the host, in any order.
+     * snapshot_state may be the pool that final_state is, as long as no two rows written are the same. A snapshot is bitwise
+     * what final_state would be of the plan's kernel over those tokens alone, and never changes an output. Where it does not
+     * fall on a whole chunk, the tokens since the last one are computed twice. */
+    const DLTensor *snapshot_sequences, *snapshot_tokens, *snapshot_slots;
     /* Scratch memory of at least halation_plan_workspace() bytes, 64-byte aligned; NULL: from the context's
      * allocator. Results never depend on its contents. */
     void *workspace;

@@ -120,14 +120,15 @@ struct Problem : halation_problem {
         this->key_dim = key_dim;
         this->value_dim = value_dim;
         causal = 1;
-        type = gate_type = float32;
+        type = gate_type = state_type = float32;
         scale = std::nan("");
     }
 };
 
 // What halation_run takes besides tensors; see halation_arguments. Empty tensors are not passed.
 struct Batch {
-    Tensor offsets, read_slots, write_slots, has_initial_state;
+    Tensor offsets, cache_offsets, read_slots, write_slots, has_initial_state;
+    Tensor snapshot_sequences, snapshot_tokens, snapshot_slots;
     void *workspace = nullptr;
     size_t workspace_bytes = 0;
 };
@@ -168,20 +169,25 @@ private:
             views.push_back(tensor.view());
             named.push_back({name.c_str(), &views.back()});
         }
-        DLTensor extra[4];
-        const Tensor *given[4] = {&batch.offsets, &batch.read_slots, &batch.write_slots, &batch.has_initial_state};
-        const DLTensor *passed[4];
-        for (int i = 0; i < 4; i++) {
-            extra[i] = given[i]->view();
-            passed[i] = given[i]->data() ? &extra[i] : nullptr;
-        }
         auto arguments = HALATION_INIT(halation_arguments);
         arguments.tensors = named.data();
         arguments.tensor_count = static_cast<int32_t>(named.size());
-        arguments.offsets = passed[0];
-        arguments.read_slots = passed[1];
-        arguments.write_slots = passed[2];
-        arguments.has_initial_state = passed[3];
+        const std::pair<const Tensor &, const DLTensor **> vectors[] = {
+            {batch.offsets, &arguments.offsets},
+            {batch.cache_offsets, &arguments.cache_offsets},
+            {batch.read_slots, &arguments.read_slots},
+            {batch.write_slots, &arguments.write_slots},
+            {batch.has_initial_state, &arguments.has_initial_state},
+            {batch.snapshot_sequences, &arguments.snapshot_sequences},
+            {batch.snapshot_tokens, &arguments.snapshot_tokens},
+            {batch.snapshot_slots, &arguments.snapshot_slots},
+        };
+        DLTensor vector_views[sizeof vectors / sizeof vectors[0]];
+        for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
+            if (!vectors[i].first.data()) continue;
+            vector_views[i] = vectors[i].first.view();
+            *vectors[i].second = &vector_views[i];
+        }
         arguments.workspace = batch.workspace;
         arguments.workspace_bytes = batch.workspace_bytes;
         call(arguments);

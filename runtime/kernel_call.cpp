@@ -1,0 +1,67 @@
+#include "kernel_call.h"
+
+namespace halation::runtime {
+namespace {
+
+// A kernel takes a buffer without memory for a question about bounds, so an empty tensor gets some.
+alignas(memory_alignment) char no_elements[memory_alignment];
+
+}  // namespace
+
+void KernelBuffer::fill(const Slice &slice, DLDataType type) {
+    buffer.device = 0;
+    buffer.device_interface = nullptr;
+    buffer.host = reinterpret_cast<uint8_t *>(slice.data ? slice.data : no_elements);
+    buffer.flags = 0;
+    buffer.type = halide_type_t(static_cast<halide_type_code_t>(type.code), type.bits, 1);
+    buffer.dimensions = slice.rank;
+    buffer.dim = dim;
+    buffer.padding = nullptr;
+    token_bytes = 0;
+    token_dim = -1;
+    for (int axis = 0; axis < slice.rank; axis++) {
+        const int d = slice.rank - 1 - axis;  // Halide counts from the innermost
+        const int64_t extent = slice.extent[axis];
+        // A stride that is never taken may not fit into 32 bits; innermost, kernels insist on 1, but for the 0 of a value
+        // that serves all channels.
+        const int64_t stride = d == 0 ? (extent > 1 && slice.stride[axis] == 0 ? 0 : 1) : extent == 1 ? 0 : slice.stride[axis];
+        dim[d].min = 0;
+        dim[d].extent = static_cast<int32_t>(extent);
+        dim[d].stride = static_cast<int32_t>(stride);
+        dim[d].flags = 0;
+        if (axis == slice.token_axis) {
+            token_dim = d;
+            token_bytes = slice.stride[axis] * slice.bytes;
+        }
+    }
+}
+
+void KernelCall::bind(const BoundKernel &bound, const Problem &problem, const Arguments &arguments, void *context) {
+    user_context = context;
+    scale = problem.scale;
+    causal = problem.causal;
+    present = 1;
+    absent = 0;
+    for (int i = 0; i < bound.argument_count; i++) {
+        const Binding binding = bound.arguments[i];
+        switch (binding.source) {
+        case Source::user_context:
+            argv[i] = &user_context;
+            break;
+        case Source::scale:
+            argv[i] = &scale;
+            break;
+        case Source::causal:
+            argv[i] = &causal;
+            break;
+        case Source::presence:
+            argv[i] = arguments.tensors[binding.tensor].given ? &present : &absent;
+            break;
+        case Source::tensor:
+            argv[i] = &buffers[binding.tensor].buffer;
+            break;
+        }
+    }
+}
+
+}  // namespace halation::runtime

@@ -1,0 +1,35 @@
+// How tensors lie in memory, and whether two of them meet.
+#ifndef HALATION_RUNTIME_LAYOUT_H
+#define HALATION_RUNTIME_LAYOUT_H
+
+#include "rows.h"
+
+namespace halation::runtime {
+
+// A tensor with its byte offset applied and a stride, in elements, for every axis. An axis of one element has
+// stride 0, since nothing ever steps along it.
+struct TensorView {
+    char *data;  // NULL: not given, or without elements
+    bool given;
+    int64_t extent[most_axes], stride[most_axes];
+};
+
+// The bytes from the first to the last element, as addresses: two tensors may belong to different allocations.
+struct Hull {
+    int64_t low, high;  // high is one past the end
+};
+// Of the axes from `first` on, at index 0 of those before.
+Hull hull_of(const TensorView &view, int rank, int element_bytes, int first = 0);
+
+// What may share memory: elements of a tensor.
+struct Placed {
+    const TensorView &view;
+    int rank, element_bytes;
+};
+
+// True if no element of one is an element of the other. Exact where the two have the same outer strides, as parts of one
+// buffer do; otherwise tensors whose hulls meet count as meeting.
+bool apart(const Placed &a, const Placed &b);
+
+}  // namespace halation::runtime
+#endif
