@@ -33,7 +33,7 @@ Problem problem_of(const ProblemFile &file, const KernelOptions &options) {
     problem.form = form_named(options.form);
     problem.head_mapping = file.heads;
     problem.chunk = options.chunk;
-    problem.causal = file.causal;
+    problem.non_causal = !file.causal;
     problem.type = type_of(file.type);
     problem.gate_type = type_of(file.gate_type);
     problem.scale = file.scale;

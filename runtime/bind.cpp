@@ -187,7 +187,7 @@ halation_status bind_kernel(const halation_plan &plan, const halation_kernel &ke
     HALATION_TRY(bind_state(plan, bound));
     HALATION_TRY(bind_cut(plan, bound));
     if (!plan.problem.causal && !bound->takes_causal)
-        return fail(HALATION_UNSUPPORTED, "causal: got 0; kernel %s is compiled for causal attention only", kernel.name);
+        return fail(HALATION_UNSUPPORTED, "non_causal: got 1; kernel %s is compiled for causal attention only", kernel.name);
     return HALATION_OK;
 }
 

@@ -80,9 +80,9 @@ halation_status check_form(const halation_problem &given, Problem *problem) {
     problem->chunk = given.form == HALATION_FORM_RECURRENT ? 0 : given.chunk;
     problem->causal = true;
     if (row_has_letter(*problem->row, letter_S)) {
-        if (given.causal != 0 && given.causal != 1)
-            return fail(HALATION_INVALID_ARGUMENT, "causal: got %d; may be 0 or 1", given.causal);
-        problem->causal = given.causal == 1;
+        if (given.non_causal != 0 && given.non_causal != 1)
+            return fail(HALATION_INVALID_ARGUMENT, "non_causal: got %d; may be 0 or 1", given.non_causal);
+        problem->causal = given.non_causal == 0;
     }
     return HALATION_OK;
 }
@@ -149,12 +149,13 @@ halation_status check_problem(const Tables &tables, const halation_problem *give
     HALATION_TRY(check_dims(*given, problem));
     HALATION_TRY(check_types(*given, problem));
     double scale = given->scale;
-    if (std::isnan(scale)) scale = problem->row->default_scale;
+    if (std::isnan(scale) || scale == 0) scale = problem->row->default_scale;
     // Features are normalised, not scaled.
     if (std::isnan(scale) && problem->feature_map && strcmp(problem->feature_map, "identity")) scale = 1;
     if (std::isnan(scale)) scale = 1 / std::sqrt(static_cast<double>(given->key_dim));
     if (!std::isfinite(static_cast<float>(scale)))
-        return fail(HALATION_INVALID_ARGUMENT, "scale: got %g; must be finite in float32, or NaN for the default", given->scale);
+        return fail(HALATION_INVALID_ARGUMENT, "scale: got %g; must be finite in float32, or 0 or NaN for the default",
+                    given->scale);
     problem->scale = static_cast<float>(scale);
     return HALATION_OK;
 }

@@ -7,10 +7,16 @@
 namespace halation::runtime {
 namespace {
 
+// As the documentation calls it: the letter but for value heads.
+const char *axis_name(const TensorSpec &spec, int axis) {
+    static const char *const names[] = {"B", "N", "T", "S", "H", "HV", "K", "V"};
+    return names[spec.letter[axis]];
+}
+
 halation_status wrong_shape(const TensorSpec &spec, const DLTensor &tensor, const Extents &extents, int axis) {
     Text<80> because;
     if (axis >= 0 && extents.origin[spec.letter[axis]])
-        because.add("; %c is set by %s", spec.dims[axis], extents.origin[spec.letter[axis]]);
+        because.add("; %s is set by %s", axis_name(spec, axis), extents.origin[spec.letter[axis]]);
     return fail(HALATION_INVALID_ARGUMENT, "%s: shape is %s; must be %s%s", spec.name,
                 shape_text(tensor.shape, tensor.ndim < 8 ? tensor.ndim : 8).c_str(), wanted_text(spec, extents).c_str(),
                 because.c_str());
@@ -58,8 +64,8 @@ halation_status check_strides(const TensorSpec &spec, const DLTensor &tensor, co
         const int64_t extent = view->extent[axis], stride = view->stride[axis];
         if (extent <= 1) continue;
         if (stride == 0 && spec.output)
-            return fail(HALATION_INVALID_ARGUMENT, "%s: stride of %c is 0 over %lld elements; an output's elements must be apart",
-                        spec.name, spec.dims[axis], static_cast<long long>(extent));
+            return fail(HALATION_INVALID_ARGUMENT, "%s: stride of %s is 0 over %lld elements; an output's elements must be apart",
+                        spec.name, axis_name(spec, axis), static_cast<long long>(extent));
         int64_t reach;
         too_large |= stride == INT64_MIN || __builtin_mul_overflow(extent - 1, std::abs(stride), &reach) ||
                      __builtin_add_overflow(span, reach, &span);
@@ -84,8 +90,9 @@ halation_status check_apart(const TensorSpec &spec, const TensorView &view) {
         const int axis = order[i];
         const int64_t stride = std::abs(view.stride[axis]);
         if (stride < span)
-            return fail(HALATION_INVALID_ARGUMENT, "%s: stride of %c is %lld, less than the %lld elements it must step over",
-                        spec.name, spec.dims[axis], static_cast<long long>(view.stride[axis]), static_cast<long long>(span));
+            return fail(HALATION_INVALID_ARGUMENT, "%s: stride of %s is %lld, less than the %lld elements it must step over",
+                        spec.name, axis_name(spec, axis), static_cast<long long>(view.stride[axis]),
+                        static_cast<long long>(span));
         span += (view.extent[axis] - 1) * stride;
     }
     return HALATION_OK;
@@ -116,13 +123,13 @@ Text<160> shape_text(const int64_t *shape, int rank) {
 Text<160> wanted_text(const TensorSpec &spec, const Extents &extents) {
     Text<160> text;
     text.add("[");
-    for (int i = 0; i < spec.rank; i++) text.add("%s%c", i ? ", " : "", spec.dims[i]);
+    for (int i = 0; i < spec.rank; i++) text.add("%s%s", i ? ", " : "", axis_name(spec, i));
     text.add("] = [");
     for (int i = 0; i < spec.rank; i++) {
         const int64_t extent = extents.value[spec.letter[i]];
         if (i) text.add(", ");
         if (extent < 0)
-            text.add("%c", spec.dims[i]);
+            text.add("%s", axis_name(spec, i));
         else
             text.add("%lld", static_cast<long long>(extent));
     }

@@ -200,7 +200,7 @@ halation::Problem problem_for(const Problem &problem, const Kernel &kernel) {
     result.feature_map = problem.recurrence.feature_map.empty() ? nullptr : problem.recurrence.feature_map.c_str();
     result.form = kernel.form;
     result.head_mapping = problem.heads;
-    result.causal = problem.causal;
+    result.non_causal = !problem.causal;
     result.type = dl_type(problem.type);
     result.gate_type = dl_type(problem.gate_type);
     result.scale = problem.scale;

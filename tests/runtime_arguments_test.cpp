@@ -28,7 +28,7 @@ TEST_CASE("a wrong tensor is named, with what it is and what it may be") {
     }
     SECTION("extent of another tensor") {
         call.set("v", Tensor(v, {2, 4, 4, 12}));
-        words = "v: shape is [2, 4, 4, 12]; must be [B, T, G, V] = [2, 5, 4, 12]; T is set by q";
+        words = "v: shape is [2, 4, 4, 12]; must be [B, T, HV, V] = [2, 5, 4, 12]; T is set by q";
     }
     SECTION("negative extent") {
         call.set("q", Tensor(q, {-2, 5, 2, 8}));
@@ -64,7 +64,7 @@ TEST_CASE("a wrong tensor is named, with what it is and what it may be") {
     }
     SECTION("output that meets itself") {
         call.set("o", Tensor(o, v_shape, {240, 48, 8, 1}));
-        words = "o: stride of G is 8, less than the 12 elements it must step over";
+        words = "o: stride of HV is 8, less than the 12 elements it must step over";
     }
     SECTION("strides past memory") {
         call.set("q", Tensor(q, q_shape, {int64_t(1) << 62, int64_t(1) << 61, 8, 1}));
@@ -112,7 +112,7 @@ TEST_CASE("a wrong tensor is named, with what it is and what it may be") {
     }
     SECTION("missing input") {
         call.tensors.erase(call.tensors.begin() + 3);
-        words = "g: is missing; must be given, of shape [B, T, G] = [2, 5, 4]";
+        words = "g: is missing; must be given, of shape [B, T, HV] = [2, 5, 4]";
     }
     SECTION("missing output") {
         call.tensors.erase(call.tensors.begin() + 4);
@@ -120,7 +120,7 @@ TEST_CASE("a wrong tensor is named, with what it is and what it may be") {
     }
     SECTION("state shape") {
         call.set("initial_state", Tensor(initial, {1, 4, 8, 12}));
-        words = "initial_state: shape is [1, 4, 8, 12]; must be [N, G, K, V] = [2, 4, 8, 12]; N is set by B, the batch";
+        words = "initial_state: shape is [1, 4, 8, 12]; must be [N, HV, K, V] = [2, 4, 8, 12]; N is set by B, the batch";
     }
     const Failure failure = call.run();
     INFO(failure.message);

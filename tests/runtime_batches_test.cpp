@@ -299,7 +299,7 @@ TEST_CASE("values of offsets, slots and flags are checked") {
     }
     SECTION("states of as many rows as sequences") {
         packed.batch.read_slots = Tensor();
-        words = "initial_state: shape is [4, 4, 8, 12]; must be [N, G, K, V] = [3, 4, 8, 12]; N is set by offsets";
+        words = "initial_state: shape is [4, 4, 8, 12]; must be [N, HV, K, V] = [3, 4, 8, 12]; N is set by offsets";
     }
     SECTION("slots of states that are not given") {
         packed.tensors.pop_back();
@@ -415,7 +415,7 @@ TEST_CASE("attention over a cache: queries are its last tokens, causal or not") 
     std::vector<float> o(static_cast<size_t>(T * 4 * 12)), k = data.q, v(data.v.begin(), data.v.begin() + S * 2 * 12);
     for (const bool causal : {true, false}) {
         halation::Problem problem("cached", 2, 4, 8, 12);
-        problem.causal = causal;
+        problem.non_causal = !causal;
         halation::Plan plan(context(), problem);
         halation::NamedTensors tensors = {{"q", Tensor(q.data(), {1, T, 4, 8})},
                                           {"k", Tensor(k.data(), {1, S, 2, 8})},

@@ -174,10 +174,10 @@ TEST_CASE("every field of a problem is checked") {
         words = "no kernel for chunk 5 for form chunkwise of recurrence gated; kernels exist for: 4, 16, 32";
         expected = HALATION_UNSUPPORTED;
     }
-    SECTION("causal") {
+    SECTION("non_causal") {
         p.recurrence = "cached";
-        p.causal = 3;
-        words = "causal: got 3; may be 0 or 1";
+        p.non_causal = 3;
+        words = "non_causal: got 3; may be 0 or 1";
     }
     SECTION("heads") {
         p.heads = 0;

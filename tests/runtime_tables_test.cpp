@@ -248,7 +248,7 @@ TEST_CASE("a kernel without states runs, and refuses states") {
     }
 }
 
-TEST_CASE("a kernel that is causal only refuses causal = 0") {
+TEST_CASE("a kernel that is causal only refuses non_causal = 1") {
     OwnTable own("cached");
     const halide_filter_metadata_t *sound = own.kernels[0].metadata();
     spoilt.assign(sound->arguments, sound->arguments + sound->num_arguments);
@@ -258,8 +258,8 @@ TEST_CASE("a kernel that is causal only refuses causal = 0") {
     REQUIRE(own.add_to(context).status == HALATION_OK);
     halation::Problem problem("cached", 1, 1, 4, 4);
     CHECK(halation_can_run(context.get(), &problem, nullptr) == HALATION_OK);
-    problem.causal = 0;
+    problem.non_causal = 1;
     const Failure failure = failure_of(halation_can_run(context.get(), &problem, nullptr));
     CHECK(failure.status == HALATION_UNSUPPORTED);
-    CHECK(failure.says("causal: got 0"));
+    CHECK(failure.says("non_causal: got 1"));
 }

@@ -15,7 +15,8 @@
  *     of a key, V channels of a value. HV is a multiple of H.
  *   - Any stride will do, 0 and negative ones included, but an output's elements must be apart. Kernels read memory as it
  *     lies where its innermost stride is 1; what lies otherwise passes through scratch memory, a few tokens at a time.
- *   - Gates are natural logarithms of decays. A state is computed in float32 and, unless asked for otherwise, stored so.
+ *   - Gates are natural logarithms of decays (retention's gamma alone is a decay itself). A state is computed in float32 and,
+ * unless asked for otherwise, stored so.
  */
 #ifndef HALATION_H
 #define HALATION_H
@@ -103,6 +104,7 @@ typedef enum halation_head_mapping {
     HALATION_HEADS_TILED = 1    /* value head h reads key head h % H */
 } halation_head_mapping;
 
+/* HALATION_INIT(halation_problem) and the recurrence, dims and types make a problem: 0 is every other field's default. */
 typedef struct halation_problem {
     uint32_t size, version;
     const char *recurrence;  /* "gated_delta", ...: one of the names that the added tables define */
@@ -112,7 +114,7 @@ typedef struct halation_problem {
     halation_form form;
     halation_head_mapping head_mapping;
     int32_t chunk;              /* tokens in a chunk; 0: the schedule's own */
-    int32_t causal;             /* softmax: 0 or 1; ignored elsewhere */
+    int32_t non_causal;         /* softmax: 1 lets every query see the whole cache; ignored elsewhere */
     int64_t heads, value_heads; /* H and HV; 1 and 1 where the recurrence has no heads */
     int64_t key_dim, value_dim; /* K and V; hgrn: K = 1, V = D; ssm: K = N, V = D */
     DLDataType type;            /* of q, k, v, o: float32, float16 or bfloat16 */
@@ -121,7 +123,7 @@ typedef struct halation_problem {
      * float32 throughout and rounds each element once, to nearest, when it stores the state: an error of at most 2^-9 of the
      * element per call, which the next call starts from. Normalizers are float32 always. */
     DLDataType state_type;
-    double scale; /* multiplies the output; NaN: the recurrence's default */
+    double scale; /* multiplies the output; 0 or NaN: the recurrence's default */
 } halation_problem;
 
 /* What a plan would run, or why it cannot. */

@@ -10,7 +10,6 @@
 
 #include "halation.h"
 
-#include <cmath>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
@@ -111,17 +110,16 @@ private:
 
 // A halation_problem with its defaults: form auto, cpu, best ISA, float32, gates float32, causal, default scale.
 struct Problem : halation_problem {
-    Problem(const char *recurrence, int64_t heads, int64_t value_heads, int64_t key_dim, int64_t value_dim) : halation_problem{} {
+    Problem(const char *recurrence_, int64_t heads_, int64_t value_heads_, int64_t key_dim_, int64_t value_dim_)
+        : halation_problem{} {
         size = sizeof(halation_problem);
         version = HALATION_VERSION;
-        this->recurrence = recurrence;
-        this->heads = heads;
-        this->value_heads = value_heads;
-        this->key_dim = key_dim;
-        this->value_dim = value_dim;
-        causal = 1;
+        recurrence = recurrence_;
+        heads = heads_;
+        value_heads = value_heads_;
+        key_dim = key_dim_;
+        value_dim = value_dim_;
         type = gate_type = state_type = float32;
-        scale = std::nan("");
     }
 };
 
