@@ -56,6 +56,11 @@ private:
     void check_file(const std::string &path) {
         const ProblemFile file = read_problem(path, "", options_.kernel.heads);
         const std::vector<Reference> references = cli::references(file, options_.tolerance);
+        if (!options_.kernel.isa.empty() && options_.kernel.form.empty()) {  // one reason for all forms is said once
+            const Refusal refused = refusal(context_, problem_of(file, options_.kernel));
+            if (refused.status == HALATION_UNSUPPORTED)
+                return complain(fmt::format("{}: nothing was checked: {}", path, refused.reason));
+        }
         const int checked = right_ + wrong_, skipped = skipped_;
         std::string reason;
         for (const halation_form form : forms()) {
@@ -148,13 +153,12 @@ private:
 void add_check(CLI::App &app) {
     auto options = std::make_shared<CheckOptions>();
     CLI::App *command = app.add_subcommand("check", "hold every form of a recurrence against the plain loop in double");
-    command->add_option("IN", options->files, "safetensors files as 'halation run' takes them, with\nmetadata 'recurrence'")
+    command->add_option("FILE", options->files, "safetensors files as 'halation run' takes them, with\nmetadata 'recurrence'")
         ->required()
         ->option_text("...");
-    add_kernel_options(*command, options->kernel);
-    command->get_option("--form")->description(command->get_option("--form")->get_description() +
-                                               ";\nauto: by each sequence's length (default: all but auto)");
-    command->get_option("--isa")->description("instruction set of the kernels (default: all that this\nmachine has)");
+    add_kernel_options(*command, options->kernel,
+                       {"auto: by each sequence's length (default: all but auto)", "all that\nthis machine has",
+                        "the file's metadata,\nelse grouped"});
     command->add_option("--tolerance", options->tolerance, "largest error allowed, instead of the bounds below")
         ->check(CLI::Validator(
             [](std::string &value) {
@@ -166,17 +170,14 @@ void add_check(CLI::App &app) {
             ""))
         ->option_text("X");
     command->footer(
-        "Each line is one file, form and instruction set. The error of o, final_state and final_normalizer is taken "
-        "against a\nplain loop in double on the file's inputs, and against expect.o, expect.final_state and "
-        "expect.final_normalizer where\nthe file has them.\n\n"
-        "Allowed is max(1e-5, 4 times the error of the same plain loop in float). An o in F16 or BF16 is allowed its "
-        "own\n"
-        "rounding besides: 2^-11 (and 2^-25 for each value below F16's normal range) or 2^-8. The state is always "
-        "F32.\n\n"
-        "OK: within what is allowed. FAIL: not; the number that is too large has a '!'. refused: the recurrence has no "
-        "such\n"
-        "form. skipped: no kernel of this build, or not on this machine. Exit code 0 if nothing failed and every file "
-        "could\n"
+        "Each line is one file, form and instruction set. The error of o, final_state and final_normalizer is taken against a\n"
+        "plain loop in double on the file's inputs, and against expect.o, expect.final_state and expect.final_normalizer where\n"
+        "the file has them.\n\n"
+        "Allowed is max(1e-5, 4 times the error of the same plain loop in float). An o in F16 or BF16 is allowed its own\n"
+        "rounding besides: 2^-11 (and 2^-25 for each value below F16's normal range) or 2^-8. The state is F32 or, where\n"
+        "initial_state is so, BF16, which is allowed 2^-8 too.\n\n"
+        "OK: within what is allowed. FAIL: not; the number that is too large has a '!'. refused: the recurrence has no such\n"
+        "form. skipped: no kernel of this build, or not on this machine. Exit code 0 if nothing failed and every file could\n"
         "be checked.\n\n"
         "Examples:\n"
         "  halation check *.safetensors\n"

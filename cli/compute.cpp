@@ -36,8 +36,21 @@ Problem problem_of(const ProblemFile &file, const KernelOptions &options) {
     problem.non_causal = !file.causal;
     problem.type = type_of(file.type);
     problem.gate_type = type_of(file.gate_type);
+    problem.state_type = type_of(file.state_type);
     problem.scale = file.scale;
     return problem;
+}
+
+Refusal refusal(const Context &context, const Problem &problem) {
+    auto choice = HALATION_INIT(halation_choice);
+    Refusal refused{halation_can_run(context.get(), &problem, &choice), choice.reason};
+    if (refused.status != HALATION_UNSUPPORTED || problem.form != HALATION_FORM_AUTO) return refused;
+    // With form auto the reason is that of each form, mostly the same one; that of the form for many tokens tells enough.
+    Problem one_form = problem;
+    const halation_row &row = row_named(problem.recurrence);
+    one_form.form = row.refused[HALATION_FORM_CHUNKWISE] ? HALATION_FORM_PARALLEL : HALATION_FORM_CHUNKWISE;
+    if (halation_can_run(context.get(), &one_form, &choice) == HALATION_UNSUPPORTED) refused.reason = choice.reason;
+    return refused;
 }
 
 Results compute(const Context &context, const ProblemFile &file, const KernelOptions &options) {
@@ -52,14 +65,18 @@ Results compute(const Context &context, const ProblemFile &file, const KernelOpt
         tensor.data.resize(static_cast<size_t>(count * safetensors::bytes(type)));
     };
     allocate("o", file.row->output_dims, file.type);
-    allocate("final_state", file.row->state_dims, safetensors::Type::f32);
+    allocate("final_state", file.row->state_dims, file.state_type);
     allocate("final_normalizer", file.row->normalizer_dims, safetensors::Type::f32);
 
     NamedTensors tensors;
     for (const auto &[name, tensor] : file.inputs) tensors.emplace_back(name, view(tensor));
     for (const auto &[name, tensor] : results.tensors) tensors.emplace_back(name, view(tensor));
     Batch batch;
-    if (!file.offsets.empty()) batch.offsets = Tensor(file.offsets.data(), {static_cast<int64_t>(file.offsets.size())});
+    const auto vector = [](const std::vector<int64_t> &values) {
+        return values.empty() ? Tensor() : Tensor(values.data(), {static_cast<int64_t>(values.size())});
+    };
+    batch.offsets = vector(file.offsets);
+    batch.cache_offsets = vector(file.cache_offsets);
     plan.run(tensors, batch);
     results.choice = plan.describe();
     return results;

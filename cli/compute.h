@@ -14,6 +14,13 @@ struct Results {
     halation_choice choice{};
 };
 
+// Why the problem cannot be run here, with the status; HALATION_OK and no reason if it can.
+struct Refusal {
+    halation_status status = HALATION_OK;
+    std::string reason;
+};
+Refusal refusal(const Context &context, const Problem &problem);
+
 // Throws halation::Error where the runtime refuses.
 Results compute(const Context &context, const ProblemFile &file, const KernelOptions &options);
 

@@ -10,7 +10,15 @@ namespace {
 // Lengths in the SVG's own units.
 constexpr double bars_width = 720, height = 300;
 constexpr double left = 78, right = 22, bottom = 46, legend_height = 24;
-constexpr double row_height = 21, row_names = 132, panel_gap = 26, panel_top = 40, panel_bottom = 34;
+constexpr double row_height = 21, row_names = 132, panel_gap = 26, panel_bottom = 34;
+constexpr double title_height = 20, note_height = 15;
+
+// A narrow page scrolls a chart rather than make it unreadable: at this share of its size letters are 10 pixels high.
+constexpr double least_share = 0.85;
+
+double note_width(const std::string &words) {  // about
+    return 6.2 * static_cast<double>(words.size());
+}
 
 double place(const Axis &axis, double value) {  // 0 at the low end, 1 at the high
     const auto scale = [&](double x) { return axis.logarithmic ? std::log(x) : x; };
@@ -26,7 +34,44 @@ std::string text(const char *style, double x, double y, const std::string &words
 }
 
 std::string open(double width, double chart_height, const std::string &title) {
-    return fmt::format("<svg viewBox='0 0 {:.0f} {:.0f}' role='img' aria-label='{}'>\n", width, chart_height, escape(title));
+    return fmt::format("<svg viewBox='0 0 {:.0f} {:.0f}' style='min-width:{:.0f}px' role='img' aria-label='{}'>\n", width,
+                       chart_height, least_share * width, escape(title));
+}
+
+struct Box {
+    double left, top, right, bottom;
+};
+
+// Whether a curve, given by where its points are drawn, passes through the box.
+bool crosses(const std::vector<Point> &curve, const Box &box) {
+    for (size_t i = 1; i < curve.size(); i++) {
+        const Point &a = curve[i - 1], &b = curve[i];
+        const double from = std::max(a.x, box.left), to = std::min(b.x, box.right);
+        if (from > to) continue;
+        const auto height_at = [&](double x) { return b.x > a.x ? a.y + (b.y - a.y) * (x - a.x) / (b.x - a.x) : a.y; };
+        const auto [low, high] = std::minmax({height_at(from), height_at(to)});
+        if (low <= box.bottom && high >= box.top) return true;
+    }
+    return false;
+}
+
+// Where the note of a mark at x stands: beside a line down to the floor or up to the top, on the side and at the end where
+// no curve runs through it.
+struct NotePlace {
+    bool at_right, at_floor;
+};
+NotePlace note_place(double x, double width, const Box &plot, const std::vector<std::vector<Point>> &curves) {
+    const bool preferred = x < (plot.left + plot.right) / 2;
+    for (bool at_floor : {true, false}) {
+        for (bool at_right : {preferred, !preferred}) {
+            const double from = at_right ? x + 4 : x - 8 - width, y = at_floor ? plot.bottom - 22 : plot.top;
+            const Box box{from, y, from + width + 4, y + 20};
+            if (box.left < plot.left || box.right > plot.right) continue;
+            if (std::none_of(curves.begin(), curves.end(), [&](const auto &curve) { return crosses(curve, box); }))
+                return {at_right, at_floor};
+        }
+    }
+    return {preferred, true};
 }
 
 }  // namespace
@@ -105,6 +150,7 @@ std::string svg(const LineChart &chart) {
     out += fmt::format("<text class='label middle' transform='translate(13 {:.1f}) rotate(-90)'>{}</text>\n", (top + floor) / 2,
                        escape(chart.y.label));
 
+    std::vector<std::vector<Point>> curves;  // as they are drawn
     double legend = left;
     for (const Series &series : chart.series) {
         const std::string dashed = series.dashed ? " dashed" : "";
@@ -113,7 +159,11 @@ std::string svg(const LineChart &chart) {
         legend += 28 + 6.6 * static_cast<double>(series.name.size()) + 16;
 
         std::string path;
-        for (const Point &point : series.points) path += fmt::format("{:.1f},{:.1f} ", x_of(point.x), y_of(point.y));
+        std::vector<Point> &curve = curves.emplace_back();
+        for (const Point &point : series.points) {
+            curve.push_back({x_of(point.x), y_of(point.y)});
+            path += fmt::format("{:.1f},{:.1f} ", curve.back().x, curve.back().y);
+        }
         out += fmt::format("<polyline class='line s{}{}' points='{}'/>\n", series.colour, dashed, path);
         if (!series.dots) continue;
         for (const Point &point : series.points) {
@@ -123,16 +173,20 @@ std::string svg(const LineChart &chart) {
     }
     for (const Mark &mark : chart.marks) {
         const double x = x_of(mark.at.x), y = y_of(mark.at.y);
-        const bool at_right = x > width / 2;
-        out += line("mark", x, y, x, floor);
+        const NotePlace place = note_place(x, note_width(mark.label), {left, top, width - right, floor}, curves);
+        out += line("mark", x, y, x, place.at_floor ? floor : top);
         out += fmt::format("<circle class='ring' cx='{:.1f}' cy='{:.1f}' r='6'/>\n", x, y);
-        out += text(at_right ? "note end" : "note", x + (at_right ? -8 : 8), floor - 8, mark.label);
+        out += text(place.at_right ? "note" : "note end", x + (place.at_right ? 8 : -8), place.at_floor ? floor - 8 : top + 14,
+                    mark.label);
     }
     return out + "</svg>\n";
 }
 
 std::string svg(const BarChart &chart) {
     const double rows = static_cast<double>(chart.rows.size()), panels = static_cast<double>(chart.panels.size());
+    size_t notes = 0;
+    for (const BarPanel &panel : chart.panels) notes = std::max(notes, panel.references.size());
+    const double panel_top = title_height + note_height * static_cast<double>(notes) + 4;
     const double floor = panel_top + rows * row_height, total = floor + panel_bottom;
     const double panel_width = (bars_width - row_names - right - (panels - 1) * panel_gap) / panels;
 
@@ -149,13 +203,13 @@ std::string svg(const BarChart &chart) {
             out += text("tick middle", x_of(value), floor + 14, label);
         }
         out += text("label middle", at + panel_width / 2, floor + 30, panel.axis.label);
-        // Labels point away from each other, so that two of them never meet.
-        const auto leftmost = std::min_element(panel.references.begin(), panel.references.end());
-        for (auto reference = panel.references.begin(); reference != panel.references.end(); ++reference) {
-            const double x = x_of(reference->first);
-            out += line("mark", x, panel_top - 14, x, floor);
-            out += text(reference == leftmost ? "note end" : "note", x + (reference == leftmost ? -4 : 4), panel_top - 6,
-                        reference->second);
+        double note = title_height + 11;  // each in a line of its own, so that two of them never meet
+        for (const auto &[value, label] : panel.references) {
+            const double x = x_of(value);
+            const bool fits = x + 4 + note_width(label) <= at + panel_width;
+            out += line("mark", x, note - 9, x, floor);
+            out += text(fits ? "note" : "note end", x + (fits ? 4 : -4), note, label);
+            note += note_height;
         }
         for (size_t row = 0; row < panel.bars.size(); row++) {
             const auto &[value, label] = panel.bars[row];

@@ -1,23 +1,24 @@
-// halation demo: every causal recurrence as an associative memory over the bytes of a file.
+// halation demo: every causal recurrence with keys as an associative memory over the bytes of a file.
 #include "commands.h"
 #include "demo_results.h"
+#include "options.h"
+#include "safetensors/output_file.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <memory>
 #include <thread>
-#include <unistd.h>
 
 namespace halation::cli {
 namespace {
 
 using namespace halation::demo;
+
+constexpr int64_t most_bytes = 1 << 22;  // whose keys and values take 4 GiB
 
 struct DemoOptions {
     std::string file, output = "halation-demo.html";
@@ -43,33 +44,6 @@ std::vector<const Memory *> wanted(const std::vector<std::string> &names) {
         }
     }
     return chosen;
-}
-
-// Said before the work, not after it.
-void require_writable(const std::filesystem::path &output) {
-    std::error_code error;
-    const auto status = std::filesystem::status(output, error);
-    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-        throw Error(fmt::format("cannot write '{}': it is not a regular file", output.string()));
-    }
-    const auto parent = output.parent_path();
-    if (access(parent.empty() ? "." : parent.c_str(), W_OK | X_OK) != 0) {
-        throw Error(fmt::format("cannot write '{}': {}", output.string(), std::strerror(errno)));
-    }
-}
-
-// Whole or not at all: written beside its place, then renamed.
-void write_whole(const std::string &output, const std::string &contents) {
-    const std::string beside = fmt::format("{}.{}.part", output, getpid());
-    errno = 0;
-    std::ofstream file(beside, std::ios::binary);
-    file << contents;
-    file.close();
-    if (!file || std::rename(beside.c_str(), output.c_str()) != 0) {
-        const std::string reason = errno ? std::strerror(errno) : "write error";
-        std::remove(beside.c_str());
-        throw Error(fmt::format("cannot write '{}': {}", output, reason));
-    }
 }
 
 std::string processor_name() {
@@ -100,10 +74,17 @@ Entry run_memory(const Context &context, const Task &task, const Memory &memory,
     entry.whole_text_difference = reading.recurrent_to_chunkwise;
     entry.kernel = reading.kernel;
     entry.isa = reading.isa;
-    progress.step(memory.recurrence + ": comparing forms and timing");
     entry.agreement = compare_forms(context, task, memory);
-    entry.timing = time_at(context, task, memory, std::min(timed_tokens, task.tokens()));
     return entry;
+}
+
+// All that is timed, one after the other and after everything else, so that a drift of the machine has little time.
+void measure_times(const Context &context, const Task &task, Results &results, Progress &progress) {
+    for (Entry &entry : results.entries) {
+        if (!entry.ran()) continue;
+        progress.step(entry.memory->recurrence + ": timing");
+        entry.timing = time_at(context, task, *entry.memory, results.timed_context());
+    }
 }
 
 void measure_cost(const Context &context, const Task &task, Results &results, Progress &progress) {
@@ -112,8 +93,10 @@ void measure_cost(const Context &context, const Task &task, Results &results, Pr
     constexpr int64_t longest = 8192;
     for (int64_t length = 4; length <= std::min(longest, task.tokens()); length *= 2) {
         progress.step(fmt::format("linear and softmax at {} tokens", length));
-        const Timing of_linear = time_at(context, task, *linear->memory, length);
-        const Timing of_softmax = time_at(context, task, *softmax->memory, length);
+        // What is in the table is in the chart.
+        const bool in_table = length == results.timed_context();
+        const Timing of_linear = in_table ? linear->timing : time_at(context, task, *linear->memory, length);
+        const Timing of_softmax = in_table ? softmax->timing : time_at(context, task, *softmax->memory, length);
         const auto add = [&](Cost &cost, double linear_seconds, double softmax_seconds) {
             if (std::isnan(linear_seconds) || std::isnan(softmax_seconds)) return;
             cost.linear.push_back({static_cast<double>(length), linear_seconds});
@@ -126,7 +109,8 @@ void measure_cost(const Context &context, const Task &task, Results &results, Pr
 
 void demo(const DemoOptions &options) {
     const std::vector<const Memory *> chosen = wanted(options.recurrences);
-    require_writable(options.output);
+    refuse_same_file(options.file, options.output);
+    safetensors::OutputFile(options.output);  // that it cannot be written is said before the work, not after it
     const Task task(read_text(options.file, options.bytes), options.seed);
     const std::vector<Range> ranges = scored_ranges(task.tokens());
 
@@ -149,38 +133,48 @@ void demo(const DemoOptions &options) {
         for (const Memory *memory : chosen) {
             results.entries.push_back(run_memory(context, task, *memory, ranges, progress));
         }
+        measure_times(context, task, results, progress);
         measure_cost(context, task, results, progress);
     }
     if (std::none_of(results.entries.begin(), results.entries.end(), [](const Entry &entry) { return entry.ran(); })) {
         throw Error(fmt::format("nothing to show: {} is {}", results.entries[0].memory->recurrence, results.entries[0].missing));
     }
-    write_whole(options.output, report(results));
-    fmt::print("{}\nreport: {}\n", summary(results), options.output);
+    const std::string html = report(results);
+    safetensors::OutputFile output(options.output);
+    output.write(html.data(), html.size());
+    output.keep();
+    fmt::print("{}report: {}\n", summary(results), options.output);
 }
 
 }  // namespace
 
 void add_demo(CLI::App &app) {
     auto options = std::make_shared<DemoOptions>();
-    CLI::App *command = app.add_subcommand("demo", "every causal recurrence as an associative memory over a text");
-    command->add_option("FILE", options->file, "text, or any other file, whose next bytes are to be predicted")
+    CLI::App *command = app.add_subcommand("demo", "every causal recurrence with keys as an associative memory over a text");
+    command
+        ->add_option(
+            "FILE", options->file,
+            fmt::format("text, or any other file of at least {} bytes, whose next bytes\nare to be predicted", shortest_text))
         ->required()
         ->option_text(" ");
     command->add_option("-o,--output", options->output, "report to write (default: halation-demo.html)")->option_text("HTML");
-    command->add_option("--bytes", options->bytes, "read at most the first N bytes (default: 65536)")
-        ->check(CLI::Range(shortest_text, int64_t(1) << 22).description(""))
+    command
+        ->add_option("--bytes", options->bytes,
+                     fmt::format("read at most the first N bytes, {} to {} (4 MiB;\ndefault: 65536)", shortest_text, most_bytes))
+        ->check(between(shortest_text, most_bytes))
         ->option_text("N");
     command->add_option("--seed", options->seed, "of the random embeddings (default: 1)")->option_text("N");
-    command->add_option("--threads", options->threads, "at most N threads (default: one per processor)")
-        ->check(CLI::Range(0, 1024).description(""))
-        ->option_text("N");
-    command->add_option("--recurrence", options->recurrences, "only these, with commas between them")
+    add_threads_option(*command, options->threads);
+    command->add_option("--recurrence", options->recurrences, "only these, with blanks or commas between them")
         ->delimiter(',')
-        ->option_text("NAME,...");
-    command->footer("The report is one HTML file that needs nothing else. Nothing is trained: contexts of one to three bytes "
-                    "and the\nbytes that follow them are random unit vectors, and the memories are asked what comes "
-                    "next.\n\nExamples:\n  halation demo examples/demo.txt\n"
-                    "  halation demo book.txt --bytes 200000 --recurrence delta,gated_delta,softmax -o book.html");
+        ->option_text("NAME ...");
+    command->footer(
+        "The report is one HTML file that needs nothing else. Contexts of one to three bytes and the bytes that follow them are\n"
+        "random unit vectors, and the memories, which are not trained, are asked what comes next. The demonstration has\n"
+        "every recurrence but ssm and hgrn, which take no keys and queries by head, and bidirectional, which is not causal.\n\n"
+        "Examples:\n"
+        "  halation demo examples/demo.txt\n"
+        "  halation demo book.txt --bytes 200000 --recurrence delta,gated_delta,softmax -o book.html");
     command->callback([options] { demo(*options); });
 }
 

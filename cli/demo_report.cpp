@@ -33,6 +33,10 @@ std::string entry_table(const Results &results, const std::string &head, int col
     return out + besides + "</tbody></table></div>\n";
 }
 
+std::string scrolling(const std::string &chart) {
+    return "<div class='scroll'>" + chart + "</div>";
+}
+
 std::string head(std::initializer_list<const char *> columns) {
     std::string out;
     for (const char *column : columns) out += fmt::format("<th class='n'>{}</th>", column);
@@ -44,9 +48,10 @@ std::string opening(const Results &results) {
 <p class='facts'>{tokens} bytes{cut} · {heads} heads, {dim} key and {dim} value channels, float32 · seed {seed} ·
 {processor}, {isa}{threads}</p>
 <p>Each recurrence below is used bare, as a memory. It reads the text byte by byte. At every byte it is told which byte
-followed the context just before, and asked what follows the context now. Nothing is trained: a context's key and a
-byte's value are fixed random unit vectors, so what is measured is only how much the memory holds and how well it gives
-it back.</p>
+followed the context just before, and asked what follows the context now. The memories are not trained: a context's key
+and a byte's value are fixed random unit vectors, so what is measured is how much a memory holds and how well it gives it
+back. Only four weights, which make its answers probabilities, are fitted (below). Left out are ssm and hgrn, which take
+no keys and queries by head, and bidirectional, which sees the bytes to come.</p>
 <pre>write at byte t    key: context that ends before byte t    value: byte t
 read at byte t     key: context that ends in byte t        answer: a guess at byte t + 1</pre>
 <p>Head 1 has the last byte as its context, head 2 the last two, head 3 the last three. The answer of each head, made a
@@ -67,9 +72,8 @@ each recurrence are fitted on the first tenth of the text, which is left out of 
 
 std::string prediction(const Results &results) {
     constexpr const char *words = R"html(<h2>What the memories know</h2>
-<figure>{figure}
-<figcaption><span class='swatch b{additive}'></span>additive writes <span class='swatch b{delta}'></span>delta rule
-<span class='swatch b{softmax}'></span>softmax over the whole cache</figcaption>
+<figure>{figure}<figcaption><span class='swatch b{additive}'></span>additive writes
+<span class='swatch b{delta}'></span>delta rule <span class='swatch b{softmax}'></span>softmax over the whole cache</figcaption>
 <figcaption>Scored on {scored} predictions{sampled}, the first tenth left out. Byte counts: the prior alone, without any
 context. Exact table: everything that followed every context of up to three bytes, counted, the orders blended after
 Witten and Bell; it grows with the text, as the cache of softmax does.</figcaption></figure>
@@ -87,12 +91,33 @@ Witten and Bell; it grows with the text, as the cache of softmax does.</figcapti
                                 cells(results.byte_counts, "how often each byte came so far") +
                                 "</tr>\n<tr class='besides'><td>exact table</td>" +
                                 cells(results.context_counts, "all that followed each context of up to three bytes") + "</tr>\n";
-    return fmt::format(words, fmt::arg("figure", prediction_figure(results)), fmt::arg("additive", +additive_colour),
+    return fmt::format(words, fmt::arg("figure", scrolling(prediction_figure(results))), fmt::arg("additive", +additive_colour),
                        fmt::arg("delta", +delta_colour), fmt::arg("softmax", +softmax_colour), fmt::arg("scored", results.scored),
                        fmt::arg("sampled", sampled)) +
            entry_table(
                results, head({"next byte right", "bits per byte"}) + "<th class='list'>rule</th>", 3,
                [&](const Entry &entry) { return cells(entry.score, entry.memory->rule); }, besides);
+}
+
+// Why forms that the table compares are not there: mostly because the recurrence itself has none.
+std::string missing_forms(const Results &results) {
+    std::string words;
+    for (const Entry &entry : results.entries) {
+        if (!entry.ran()) continue;
+        const Agreement &agreed = entry.agreement;
+        const bool all = !std::isnan(agreed.recurrent_to_chunkwise) && !std::isnan(agreed.recurrent_to_parallel);
+        const halation_row &row = *find_row(entry.memory->recurrence);
+        bool explained = all;
+        for (const auto &[form, name] :
+             {std::pair{HALATION_FORM_RECURRENT, "recurrent"}, std::pair{HALATION_FORM_CHUNKWISE, "chunkwise"},
+              std::pair{HALATION_FORM_PARALLEL, "parallel"}}) {
+            if (!row.refused[form]) continue;
+            words += fmt::format("{} has no {} form: {}. ", row.name, name, escape(row.refused[form]));
+            explained = true;
+        }
+        if (!explained) words += fmt::format("This build or machine has not all forms of {}. ", row.name);
+    }
+    return words;
 }
 
 std::string agreement(const Results &results) {
@@ -113,7 +138,7 @@ more, up to some 1e-4 at 65536 tokens.</p>
                                   error_cell(entry.agreement.recurrent_to_parallel) +
                                   error_cell(entry.agreement.chunkwise_to_parallel);
                        }) +
-           "<p class='facts'>–: this build does not have both forms.</p>\n";
+           fmt::format("<p class='facts'>–: one of the two forms is not there. {}</p>\n", missing_forms(results));
 }
 
 std::string times(const Results &results) {
@@ -139,24 +164,28 @@ grows by a key and a value for each head and token. From sizes, not measured.</f
     const auto has_state = [](const Entry &entry) { return entry.ran() && entry.timing.state_bytes > 0; };
     const auto first = std::find_if(results.entries.begin(), results.entries.end(), has_state);
     if (first == results.entries.end()) return out;
-    return out + "<figure>" + memory_figure(results, *first) + caption + "</figure>\n";
+    return out + "<figure>" + scrolling(memory_figure(results, *first)) + caption + "</figure>\n";
 }
 
 std::string cost(const Results &results) {
     constexpr const char *words = R"html(<h2>Cost against context length</h2>
-<p>Measured. A memory of fixed size costs the same for every token; softmax looks at all tokens before, so its cost for
-a token grows with the context.</p>
-<figure class='pair'>{figures}<figcaption>{found}Medians, all heads. Short calls are dominated by what a call costs by
-itself.</figcaption></figure>
+<p>Measured. A memory of fixed size takes the same work for every token; softmax looks at all tokens before, so its cost
+for a token grows with the context. Where the curve of linear rises at the end of prefill, what a call reads and writes,
+{bytes} a token, has outgrown the caches of the processor. Decode does not show that.</p>
+<figure class='pair'>{figures}<figcaption>{found}Medians, all heads, at {timed} tokens those of the table. Short calls
+are dominated by what a call costs by itself.</figcaption></figure>
 )html";
     std::string figures, found;
     for (const auto &[name, measured] : {std::pair{"prefill", &results.prefill}, std::pair{"decode", &results.decode}}) {
         if (measured->linear.empty()) continue;
-        figures += "<div>" + cost_figure(name, *measured) + "</div>";
+        figures += scrolling(cost_figure(name, *measured));
         found += fmt::format("In {}, {}. ", name, crossover_words(*measured));
     }
     if (figures.empty()) return "";
-    return fmt::format(words, fmt::arg("figures", figures), fmt::arg("found", found));
+    // q and o of every head, k being the q of the token before, and one v for all heads.
+    constexpr double bytes = (2 * heads + 1) * dim * sizeof(float);
+    return fmt::format(words, fmt::arg("figures", figures), fmt::arg("found", found), fmt::arg("bytes", bytes_text(bytes)),
+                       fmt::arg("timed", results.timed_context()));
 }
 
 std::string norms(const Results &results) {
@@ -167,7 +196,7 @@ part of a value that it does not give back already.</p>
 <figure>{}<figcaption>Root of the sum of squares over the states of all heads, every {} bytes.</figcaption></figure>
 )html";
     const std::string figure = norm_figure(results);
-    return figure.empty() ? "" : fmt::format(words, figure, block);
+    return figure.empty() ? "" : fmt::format(words, scrolling(figure), block);
 }
 
 std::string constants(const Results &results) {
@@ -180,7 +209,9 @@ token. The weights, an inverse temperature for each head and one for the prior, 
         std::string weights;
         for (double weight : entry.score.weights) weights += number_cell(fmt::format("{:.2f}", weight));
         weights += number_cell(fmt::format("{:.2f}", entry.score.prior_weight));
-        return "<td>" + escape(entry.memory->listed()) + "</td>" + weights + "<td class='list'><code>" + escape(entry.kernel) +
+        std::string kernel;  // may be broken at its underscores
+        for (char c : escape(entry.kernel)) kernel += c == '_' ? "_<wbr>" : std::string(1, c);
+        return "<td class='wide'>" + escape(entry.memory->listed()) + "</td>" + weights + "<td class='list'><code>" + kernel +
                "</code></td>";
     };
     return words +

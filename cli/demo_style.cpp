@@ -18,8 +18,13 @@ p { margin: .5rem 0; max-width: 46rem; }
 .facts { color: var(--soft); font-size: .92rem; }
 figure { margin: 1.1rem 0; }
 figure.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem; }
+figure.pair > div { min-width: 0; }
 figcaption { color: var(--soft); font-size: .9rem; max-width: 46rem; grid-column: 1 / -1; }
-.scroll { overflow-x: auto; margin: 1rem 0; }
+.scroll { overflow-x: auto; margin: 1rem 0; background:  /* a shadow at an edge beyond which there is more */
+  linear-gradient(to right, var(--page) 40%, transparent) 0 0 / 2.5rem 100% no-repeat local,
+  linear-gradient(to left, var(--page) 40%, transparent) 100% 0 / 2.5rem 100% no-repeat local,
+  linear-gradient(to right, var(--rule), transparent) 0 0 / .9rem 100% no-repeat scroll,
+  linear-gradient(to left, var(--rule), transparent) 100% 0 / .9rem 100% no-repeat scroll; }
 table { border-collapse: collapse; font-size: .88rem; width: 100%; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; vertical-align: bottom; border-bottom: 1.5px solid var(--soft); }
 th, td { padding: .3rem .7rem .3rem 0; }
@@ -27,7 +32,8 @@ td { border-bottom: 1px solid var(--rule); vertical-align: top; }
 th.n, td.n { text-align: right; white-space: nowrap; }
 td:first-child { white-space: nowrap; font-weight: 600; }
 tr.besides td { color: var(--soft); font-style: italic; font-weight: 400; }
-td.list { padding-left: 1rem; white-space: normal; } th.list { padding-left: 1rem; }
+td.list { padding-left: 1rem; white-space: normal; min-width: 15rem; } th.list { padding-left: 1rem; }
+td.wide { min-width: 17rem; }
 .swatch { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin: 0 .3em 0 .8em; } .swatch:first-child { margin-left: 0; }
 td.missing { color: var(--soft); }
 code { font: .92em ui-monospace, "SFMono-Regular", Menlo, Consolas, monospace; }

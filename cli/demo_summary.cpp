@@ -65,9 +65,11 @@ std::string summary(const Results &results) {
                        results.byte_counts.bits);
     out += fmt::format("{:<18} {:>7.1f} % {:>6.3f}\n\n", "(exact table)", 100 * results.context_counts.accuracy,
                        results.context_counts.bits);
+    const size_t before = out.size();
     if (results.find("softmax")) out += "softmax has no state: its bytes are the KV cache of the whole text\n";
     if (!results.prefill.linear.empty()) out += fmt::format("prefill: {}\n", crossover_words(results.prefill));
     if (!results.decode.linear.empty()) out += fmt::format("decode:  {}\n", crossover_words(results.decode));
+    if (out.size() > before) out += "\n";
     return out;
 }
 

@@ -6,6 +6,7 @@
 #include "shapes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fmt/format.h>
 #include <map>
@@ -23,10 +24,33 @@ void add_word(std::string &list, const std::string &word) {
     if ((" " + list + " ").find(" " + word + " ") == std::string::npos) list += (list.empty() ? "" : " ") + word;
 }
 
+// What the inputs besides q, k, v and x are, in all rows that have one of the name.
+const std::pair<const char *, const char *> meanings[] = {
+    {"g", "natural logarithm of the decay, 0 or less"},
+    {"gv", "the same, of the decay of value channels"},
+    {"gamma", "the decay itself, from 0 to 1"},
+    {"beta", "strength of a write: the share of the error that it mends"},
+    {"a", "vector that the state before the token is read with"},
+    {"b", "vector that what was read is written with"},
+    {"bonus", "weight of the token's own k v^T in its output"},
+    {"dt", "time step, positive"},
+    {"A", "rate of decay, negative: the decay is exp(dt A)"},
+    {"B", "vector that dt x is written with"},
+    {"C", "vector that the state is read with"},
+    {"D", "weight of x in the output"},
+    {"z", "gate of the output, before silu"},
+};
+
+const char *meaning_of(const halation_row_tensor &input) {
+    for (const auto &[name, meaning] : meanings)
+        if (!std::strcmp(name, input.name)) return meaning;
+    return input.role == HALATION_ROLE_GATE ? "see the formula" : nullptr;
+}
+
 std::string default_text(halation_default otherwise) {
     switch (otherwise) {
     case HALATION_DEFAULT_ZERO:
-        return " (optional)";  // what 0 means for it, or absent, is in the formula
+        return " (optional)";
     case HALATION_DEFAULT_ONE:
         return " (default 1)";
     case HALATION_DEFAULT_RETENTION:
@@ -38,21 +62,37 @@ std::string default_text(halation_default otherwise) {
 
 void print_row(const halation_row &row) {
     fmt::print("{}\n    {}\n", row.name, row.formula);
-    std::string inputs, gates;
+    std::string inputs, explained;
+    bool cache = false;
     for (int i = 0; i < row.input_count; i++) {
         const halation_row_tensor &input = row.inputs[i];
-        std::string &list = input.role == HALATION_ROLE_GATE ? gates : inputs;
-        list +=
-            fmt::format("{}{} {}{}", list.empty() ? "" : ", ", input.name, dims_text(row, input), default_text(input.otherwise));
+        cache = cache || std::strchr(input.dims, 'S');
+        if (const char *meaning = meaning_of(input))
+            explained +=
+                fmt::format("    {:<8} {}: {}{}\n", input.name, dims_text(row, input), meaning, default_text(input.otherwise));
+        else
+            inputs += fmt::format("{}{} {}", inputs.empty() ? "" : ", ", input.name, dims_text(row, input));
     }
-    fmt::print("    inputs   {}\n", inputs);
-    if (!gates.empty()) fmt::print("    gates    {}\n", gates);
-    fmt::print("    output   o {}, scale {}\n", dims_text(row, row.output_dims),
-               row.default_scale == row.default_scale ? fmt::format("{:g}", row.default_scale) : "K^-0.5");
+    fmt::print("    inputs   {}\n{}", inputs, explained);
+    if (cache)
+        fmt::print(
+            "    causal   the T queries are the last of the S cached tokens, and see none that comes after them; if the file\n"
+            "             says causal false, every query sees all S, and T may be larger\n");
+    std::string scale = "K^-0.5";
+    if (!std::isnan(row.default_scale))
+        scale = fmt::format("{:g}", row.default_scale);
+    else if (row.default_feature_map)
+        scale += ", or 1 with a feature map that is not the identity";
+    fmt::print("    output   o {}, scale {}\n", dims_text(row, row.output_dims), scale);
     if (row.state_dims) fmt::print("    state    {}", dims_text(row, row.state_dims));
     if (row.normalizer_dims) fmt::print(", normalizer {}", dims_text(row, row.normalizer_dims));
     if (row.state_dims) fmt::print("\n");
     if (row.default_feature_map) fmt::print("    feature map {} unless the file says another\n", row.default_feature_map);
+}
+
+bool has_gates(const halation_row &row) {
+    return std::any_of(row.inputs, row.inputs + row.input_count,
+                       [](const halation_row_tensor &input) { return input.role == HALATION_ROLE_GATE; });
 }
 
 // Kernels that differ only in ISA and types, on one line.
@@ -76,7 +116,8 @@ void print_kernels(const halation_kernel_table &table, const halation_row &row) 
             Group &group = by_isa[what + "\n" + kernel.isa];
             group.isas = kernel.isa;
             std::string type = type_text(kernel.type);
-            if (type_text(kernel.gate_type) != type) type += fmt::format("(gates {})", type_text(kernel.gate_type));
+            if (has_gates(row) && type_text(kernel.gate_type) != type)
+                type += fmt::format("(gates {})", type_text(kernel.gate_type));
             add_word(group.types, type);
         }
         std::map<std::string, Group> groups;
@@ -136,13 +177,13 @@ void list() {
 void add_list(CLI::App &app) {
     CLI::App *command = app.add_subcommand("list", "show the recurrences and kernels of this build");
     command->footer(
-        "For each recurrence: its formula, the names and shapes of its tensors, and its forms with the kernels that "
-        "exist "
-        "for\neach (tokens in a chunk, types, instruction sets), or why it has no such form. At the end: which "
-        "instruction "
-        "sets this\nmachine can run.\n\n"
-        "Shapes: B sequences, T tokens, S cached tokens, H heads of q and k, HV heads of v (a multiple of H), K and V "
-        "channels.\nGates are natural logarithms of decays; states are always F32.");
+        "For each recurrence: its formula, the names and shapes of its tensors, and its forms with the kernels that exist for\n"
+        "each (tokens in a chunk, types, instruction sets), or why it has no such form. At the end: which instruction sets\n"
+        "this machine can run.\n\n"
+        "Shapes: B sequences, T tokens, S cached tokens, K and V channels, HV heads of v, H heads of q and k, HV being a\n"
+        "multiple of H. For softmax the cache has the fewer heads: q has HV, k and v have H.\n"
+        "Types: q, k, v, x, z and o have the type listed, all other inputs that of 'gates' if one is listed, else the same;\n"
+        "states are F32 or, if the file has initial_state so, BF16.");
     command->callback([] { list(); });
 }
 

@@ -1,6 +1,7 @@
 #include "commands.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ int failure(const char *message, int code) {
         if (c == '\n' || c == '\r') c = ' ';
     while (!line.empty() && line.back() == ' ') line.pop_back();
     std::fflush(stdout);
-    fmt::print(stderr, "halation: {}\n", line);
+    std::fprintf(stderr, "halation: %s\n", line.c_str());  // fmt would throw where this cannot be written
     return code;
 }
 
@@ -23,6 +24,7 @@ int run(int argc, char **argv) {
     CLI::App app("Kernels of recurrent attention: sequence mixers whose memory is a state of fixed size.");
     app.name("halation");
     app.require_subcommand(1);
+    app.set_version_flag("--version", "halation " HALATION_PROJECT_VERSION, "Print the version and exit");
     app.footer("'halation COMMAND --help' describes a command. Exit code: 0 if all is right, 1 if not, 2 for a wrong "
                "command line.");
     halation::cli::add_list(app);
@@ -37,8 +39,8 @@ int run(int argc, char **argv) {
     }
     try {
         app.parse(argc, argv);
-    } catch (const CLI::CallForHelp &help) {
-        return app.exit(help);
+    } catch (const CLI::Success &asked) {  // for help or the version
+        return app.exit(asked);
     } catch (const CLI::ParseError &error) {
         std::string asked = "halation";
         for (const CLI::App *command : app.get_subcommands()) asked += " " + command->get_name();
@@ -50,6 +52,7 @@ int run(int argc, char **argv) {
 }  // namespace
 
 int main(int argc, char **argv) {
+    std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like any other, and leaves nothing behind
     try {
         const int code = run(argc, argv);
         if (std::fflush(stdout) != 0 || std::ferror(stdout))

@@ -1,11 +1,17 @@
 #include "options.h"
+#include "commands.h"
+
+#include <filesystem>
 
 namespace halation::cli {
 namespace {
 
 const char *const form_names[] = {"auto", "recurrent", "chunkwise", "parallel"};
 
-void add_words(CLI::App &command, const char *name, std::string &value, const std::vector<std::string> &words, const char *help) {
+}  // namespace
+
+void add_words(CLI::App &command, const char *name, std::string &value, const std::vector<std::string> &words,
+               const std::string &help) {
     std::string list;
     for (const std::string &word : words) list += (list.empty() ? "" : "|") + word;
     // CLI::IsMember would do, but for a message that lists types and words side by side.
@@ -17,21 +23,41 @@ void add_words(CLI::App &command, const char *name, std::string &value, const st
     command.add_option(name, value, help)->check(CLI::Validator(check, ""))->option_text(list);
 }
 
-}  // namespace
+CLI::Validator between(int64_t least, int64_t most) {
+    // CLI::Range would do, but for a message that takes the text for a number even where it is none.
+    const auto check = [least, most](std::string &given) {
+        int64_t number = 0;
+        const bool good = CLI::detail::lexical_cast(given, number) && least <= number && number <= most;
+        return good ? std::string()
+                    : "'" + given + "' is no whole number from " + std::to_string(least) + " to " + std::to_string(most);
+    };
+    return CLI::Validator(check, "");
+}
 
-void add_kernel_options(CLI::App &command, KernelOptions &options) {
-    add_words(command, "--form", options.form, {"auto", "recurrent", "chunkwise", "parallel"},
-              "recurrent: token by token; chunkwise: chunk by chunk, the state\n"
-              "carried; parallel: all tokens at once");
-    add_words(command, "--backend", options.backend, {"cpu", "cuda", "metal", "opencl"}, "where to run (default: cpu)");
-    add_words(command, "--isa", options.isa, {"x86_64", "avx2", "avx512", "neon"}, "instruction set of the kernel");
-    add_words(command, "--heads", options.heads, {"grouped", "tiled"},
-              "with HV = n H value heads, value head h reads key head h / n\n"
-              "(grouped) or h % H (tiled); default: the file's metadata, else\n"
-              "grouped");
-    command.add_option("--threads", options.threads, "at most so many threads (default: one per processor)")
-        ->check(CLI::Range(1, 4096).description(""))
+void add_threads_option(CLI::App &command, int &threads) {
+    command.add_option("--threads", threads, "at most so many threads (default: 0, which is one per\nprocessor)")
+        ->check(between(0, 1024))
         ->option_text("N");
+}
+
+void add_kernel_options(CLI::App &command, KernelOptions &options, const KernelHelp &help) {
+    add_words(command, "--form", options.form, {"auto", "recurrent", "chunkwise", "parallel"},
+              std::string("recurrent: token by token; chunkwise: chunk by chunk, the state\n"
+                          "carried; parallel: all tokens at once;\n") +
+                  help.form);
+    add_words(command, "--backend", options.backend, {"cpu", "cuda", "metal", "opencl"}, "where to run (default: cpu)");
+    add_words(command, "--isa", options.isa, {"x86_64", "avx2", "avx512", "neon"},
+              std::string("instruction set of the kernels (default: ") + help.isa + ")");
+    add_words(command, "--heads", options.heads, {"grouped", "tiled"},
+              std::string("with HV = n H heads, head h of HV reads head h / n of H\n"
+                          "(grouped) or h % H (tiled); default: ") +
+                  help.heads);
+    add_threads_option(command, options.threads);
+}
+
+void refuse_same_file(const std::string &input, const std::string &output) {
+    std::error_code error;  // a file that is not there is no other's
+    if (std::filesystem::equivalent(input, output, error)) throw Error(output + ": is both input and output, and would be lost");
 }
 
 const char *name_of(halation_form form) {

@@ -1,4 +1,4 @@
-// Options that say which kernel is wanted; `run` and `check` share them.
+// Options that several commands share: which kernel is wanted, lists, threads.
 #ifndef HALATION_CLI_OPTIONS_H
 #define HALATION_CLI_OPTIONS_H
 
@@ -6,7 +6,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace halation::cli {
 
@@ -19,8 +21,25 @@ struct KernelOptions {
     int threads = 0;    // 0: one per processor
 };
 
+// What the help of --form, --isa and --heads says besides what is common to the commands.
+struct KernelHelp {
+    const char *form, *isa, *heads;
+};
+
 // --form, --backend, --isa, --threads, --heads.
-void add_kernel_options(CLI::App &command, KernelOptions &options);
+void add_kernel_options(CLI::App &command, KernelOptions &options, const KernelHelp &help);
+
+void add_threads_option(CLI::App &command, int &threads);
+
+// Throws an Error if two paths name one file, by whatever links.
+void refuse_same_file(const std::string &input, const std::string &output);
+
+// An option of one word that must be one of `words`.
+void add_words(CLI::App &command, const char *name, std::string &value, const std::vector<std::string> &words,
+               const std::string &help);
+
+// A whole number from `least` to `most`.
+CLI::Validator between(int64_t least, int64_t most);
 
 const char *name_of(halation_form form);
 halation_form form_named(const std::string &name);  // empty: auto

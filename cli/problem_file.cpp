@@ -54,8 +54,9 @@ private:
         if (const std::string *scale = metadata("scale")) {
             char *end = nullptr;
             problem_.scale = std::strtod(scale->c_str(), &end);
-            if (scale->empty() || *end || !std::isfinite(problem_.scale))
-                refuse("metadata scale is {}, but must be a finite number", in_quotes(*scale));
+            if (scale->empty() || *end || !std::isfinite(problem_.scale) ||
+                problem_.scale == 0)  // 0 asks the runtime for the default
+                refuse("metadata scale is {}, but must be a finite number other than 0", in_quotes(*scale));
         }
         if (const std::string *map = metadata("feature_map")) {
             if (!problem_.row->default_feature_map)
@@ -89,6 +90,12 @@ private:
         return nullptr;
     }
 
+    bool has_cache() const {
+        for (int i = 0; i < problem_.row->input_count; i++)
+            if (std::strchr(problem_.row->inputs[i].dims, 'S')) return true;
+        return false;
+    }
+
     // All that a file for this recurrence may hold, for messages.
     std::string allowed_names() const {
         const halation_row &row = *problem_.row;
@@ -96,7 +103,7 @@ private:
         for (int i = 0; i < row.input_count; i++) names += std::string(i ? ", " : "") + row.inputs[i].name;
         if (row.state_dims) names += ", initial_state";
         if (row.normalizer_dims) names += ", initial_normalizer";
-        names += ", offsets, expect.o";
+        names += has_cache() ? ", offsets, cache_offsets, expect.o" : ", offsets, expect.o";
         if (row.state_dims) names += ", expect.final_state";
         if (row.normalizer_dims) names += ", expect.final_normalizer";
         return names;
@@ -109,6 +116,8 @@ private:
                 problem_.inputs[name] = std::move(tensor);
             else if (name == "offsets")
                 offsets_ = &tensor;
+            else if (name == "cache_offsets" && has_cache())
+                cache_offsets_ = &tensor;
             else if (name == "expect.o" || (name == "expect.final_state" && row.state_dims) ||
                      (name == "expect.final_normalizer" && row.normalizer_dims))
                 problem_.expected[name.substr(7)] = std::move(tensor);
@@ -158,11 +167,12 @@ private:
             problem_.gate_type = type;
         }
         if (!gate) problem_.gate_type = gate_type_without_gates();
-        for (const char *name : {"initial_state", "initial_normalizer"}) {
-            const auto found = problem_.inputs.find(name);
-            if (found != problem_.inputs.end() && found->second.type != Type::f32)
-                refuse("tensor '{}' is {}, but must be F32", name, safetensors::name(found->second.type));
-        }
+        const auto state = problem_.inputs.find("initial_state"), normalizer = problem_.inputs.find("initial_normalizer");
+        if (state != problem_.inputs.end()) problem_.state_type = state->second.type;
+        if (problem_.state_type != Type::f32 && problem_.state_type != Type::bf16)
+            refuse("tensor 'initial_state' is {}, but must be F32 or BF16", safetensors::name(problem_.state_type));
+        if (normalizer != problem_.inputs.end() && normalizer->second.type != Type::f32)
+            refuse("tensor 'initial_normalizer' is {}, but must be F32", safetensors::name(normalizer->second.type));
         for (const auto &[name, tensor] : problem_.expected)
             if (!is_float(tensor.type))
                 refuse("tensor 'expect.{}' is {}, but must be F32, F16 or BF16", name, safetensors::name(tensor.type));
@@ -225,19 +235,14 @@ private:
                    H->second, extent_from_['H']);
     }
 
-    void read_offsets() {
-        problem_.extents['N'] = problem_.extents['B'];
-        extent_from_['N'] = extent_from_['B'];
-        if (!offsets_) return;
-        const Tensor &tensor = *offsets_;
+    // [N+1] numbers that never fall from 0 to the extent of `letter`.
+    std::vector<int64_t> offsets_in(const char *name, const Tensor &tensor, char letter) {
         if (tensor.type != Type::i32 && tensor.type != Type::i64)
-            refuse("tensor 'offsets' is {}, but must be I32 or I64", safetensors::name(tensor.type));
+            refuse("tensor '{}' is {}, but must be I32 or I64", name, safetensors::name(tensor.type));
         if (tensor.shape.size() != 1 || tensor.shape[0] < 1)
-            refuse("tensor 'offsets' has shape {}, but must be [N+1], N being the number of sequences", shape_text(tensor.shape));
-        if (problem_.extents['B'] != 1)
-            refuse("tensor '{}' has B = {}, but must have B = 1 because there are 'offsets'", extent_from_['B'],
-                   problem_.extents['B']);
-        const int64_t T = problem_.extents['T'];
+            refuse("tensor '{}' has shape {}, but must be [N+1], N being the number of sequences", name,
+                   shape_text(tensor.shape));
+        std::vector<int64_t> offsets;
         for (int64_t i = 0; i < tensor.shape[0]; i++) {
             int64_t offset;
             if (tensor.type == Type::i64) {
@@ -247,16 +252,35 @@ private:
                 std::memcpy(&narrow, tensor.data.data() + 4 * i, 4);
                 offset = narrow;
             }
-            if (i == 0 && offset != 0) refuse("tensor 'offsets' begins with {}, but must begin with 0", offset);
-            if (i > 0 && offset < problem_.offsets.back())
-                refuse("tensor 'offsets' falls from {} to {} at element {}, but must never fall", problem_.offsets.back(), offset,
-                       i);
-            problem_.offsets.push_back(offset);
+            if (i == 0 && offset != 0) refuse("tensor '{}' begins with {}, but must begin with 0", name, offset);
+            if (i > 0 && offset < offsets.back())
+                refuse("tensor '{}' falls from {} to {} at element {}, but must never fall", name, offsets.back(), offset, i);
+            offsets.push_back(offset);
         }
-        if (problem_.offsets.back() != T)
-            refuse("tensor 'offsets' ends with {}, but must end with T = {}", problem_.offsets.back(), T);
-        problem_.extents['N'] = tensor.shape[0] - 1;
+        if (offsets.back() != problem_.extents[letter])
+            refuse("tensor '{}' ends with {}, but must end with {} = {}", name, offsets.back(), letter, problem_.extents[letter]);
+        return offsets;
+    }
+
+    void read_offsets() {
+        problem_.extents['N'] = problem_.extents['B'];
+        extent_from_['N'] = extent_from_['B'];
+        if (cache_offsets_ && !offsets_) refuse("there are 'cache_offsets', but no 'offsets' of the queries");
+        if (!offsets_) return;
+        problem_.offsets = offsets_in("offsets", *offsets_, 'T');
+        if (problem_.extents['B'] != 1)
+            refuse("tensor '{}' has B = {}, but must have B = 1 because there are 'offsets'", extent_from_['B'],
+                   problem_.extents['B']);
+        problem_.extents['N'] = offsets_->shape[0] - 1;
         extent_from_['N'] = "offsets";
+        if (!has_cache()) return;
+        if (!cache_offsets_ && problem_.extents['S'] != problem_.extents['T'])
+            refuse("there are 'offsets', but no 'cache_offsets', without which S = {} must be T = {}", problem_.extents['S'],
+                   problem_.extents['T']);
+        problem_.cache_offsets = cache_offsets_ ? offsets_in("cache_offsets", *cache_offsets_, 'S') : problem_.offsets;
+        if (problem_.cache_offsets.size() != problem_.offsets.size())
+            refuse("tensor 'cache_offsets' has {} elements, but must have {} as 'offsets' has", problem_.cache_offsets.size(),
+                   problem_.offsets.size());
     }
 
     void check_states() {
@@ -273,7 +297,7 @@ private:
 
     safetensors::File file_;
     ProblemFile problem_;
-    const Tensor *offsets_ = nullptr;
+    const Tensor *offsets_ = nullptr, *cache_offsets_ = nullptr;
     std::map<char, std::string> extent_from_;  // the tensor that an extent was first seen in
 };
 

@@ -18,9 +18,9 @@ struct ProblemFile {
     const halation_row *row = nullptr;
     std::map<std::string, safetensors::Tensor> inputs;    // of the row, and initial states
     std::map<std::string, safetensors::Tensor> expected;  // "o", "final_state", "final_normalizer", where given
-    std::vector<int64_t> offsets;                         // empty: not packed
+    std::vector<int64_t> offsets, cache_offsets;          // empty: not packed, has no cache
     std::map<char, int64_t> extents;                      // by letter of the row's dims; N: sequences
-    safetensors::Type type{}, gate_type{};
+    safetensors::Type type{}, gate_type{}, state_type{};
     double scale;             // NaN: the default
     std::string feature_map;  // empty: the default
     halation_head_mapping heads = HALATION_HEADS_GROUPED;

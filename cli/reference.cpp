@@ -17,6 +17,7 @@ oracle::Inputs oracle_inputs(const ProblemFile &file) {
     inputs.heads = file.heads == HALATION_HEADS_TILED ? oracle::Heads::tiled : oracle::Heads::grouped;
     inputs.causal = file.causal;
     inputs.offsets = file.offsets;
+    inputs.cache_offsets = file.cache_offsets;
     for (const auto &[name, tensor] : file.inputs) inputs.tensors[name] = {tensor.shape, safetensors::values(tensor)};
     return inputs;
 }
@@ -58,7 +59,7 @@ std::vector<Reference> references(const ProblemFile &file, double tolerance) {
         all.push_back({output, true, within_range(std::move(expected), type), bound});
     };
     add("o", outputs.o, bounds.o, file.type);
-    add("final_state", outputs.final_state, bounds.final_state, Type::f32);
+    add("final_state", outputs.final_state, bounds.final_state, file.state_type);
     add("final_normalizer", outputs.final_normalizer, bounds.final_normalizer, Type::f32);
     return all;
 }

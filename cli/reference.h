@@ -20,7 +20,8 @@ struct Reference {
 
 // Runs the oracle on the file's own inputs, and adds what the file expects. The bound of float32 outputs is
 // max(1e-5, 4 times the error of the same plain loop in float). To it come the roundings of the type: half a unit in
-// the last place of an output in F16 (2^-11) or BF16 (2^-8), and the same for a file's expect.* in such a type.
+// the last place of an output in F16 (2^-11) or BF16 (2^-8; a final_state may be BF16 too), and the same for a file's
+// expect.* in such a type.
 // `tolerance`, unless NaN, is the bound instead.
 std::vector<Reference> references(const ProblemFile &file, double tolerance);
 

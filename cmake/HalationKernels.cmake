@@ -1,7 +1,9 @@
 # halation_add_kernels(<target> TABLE <function> VARIANTS <file>... [ISAS <isa>...] [TYPES <type>...] [GENERATOR <target>])
 #
-# A library of generated kernels. <file> holds lines of the variants table (see variants.txt); ISAS and TYPES keep
-# only those kernels. GENERATOR is the program that makes them: halation_generate, unless a recurrence is one of your own.
+# A library of generated kernels. <file> holds lines of the variants table (see variants.txt); ISAS and TYPES keep only
+# those kernels. Without ISAS they are those of the processor that is built for, x86_64, avx2 and avx512, or neon: objects of
+# another architecture cannot be linked beside its own. GENERATOR is the program that makes them: halation_generate, unless
+# a recurrence is one of your own.
 #
 # The library offers one symbol, `const halation_kernel_table *<function>(void)`. Everything else in it, Halide's runtime
 # functions included, is local, so that any number of such libraries and Halide itself can be linked into one program.
@@ -9,6 +11,13 @@ function(halation_add_kernels target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "TABLE;GENERATOR" "VARIANTS;ISAS;TYPES")
     if(NOT arg_GENERATOR)
         set(arg_GENERATOR halation_generate)
+    endif()
+    if(NOT arg_ISAS)
+        if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+            set(arg_ISAS neon)
+        else()
+            set(arg_ISAS x86_64 avx2 avx512)
+        endif()
     endif()
     if(NOT arg_TABLE OR NOT arg_VARIANTS)
         message(FATAL_ERROR "halation_add_kernels(${target}) needs TABLE <function> and VARIANTS <file>")

@@ -3,6 +3,7 @@
 #include "attention.h"
 #include "feature_map.h"
 #include "guard.h"
+#include "math.h"
 #include "recurrence.h"
 
 namespace halation {
@@ -55,10 +56,10 @@ public:
             m_.normalizer(d, h) += m_.keys(d, token, h);
             m_.denominators = Func("denominators");
             m_.denominators(t, h) += m_.queries(m_.over_keys, t, h) * m_.normalizer(m_.over_keys, h);
-            result = select(m_.denominators(t, h) == 0.0f, 0.0f, result / m_.denominators(t, h));
+            result = quotient(result, m_.denominators(t, h));
         }
         m_.output = Func("output");
-        m_.output(vv, h, t) = cast(type, scale * result);
+        m_.output(vv, h, t) = narrowed(type, scale * result);
         o = m_.output;
 
         for (auto *buffer : {&q, &k, &v}) {

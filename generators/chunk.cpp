@@ -2,6 +2,7 @@
 
 #include "carry.h"
 #include "chunk_builder.h"
+#include "math.h"
 
 namespace halation {
 
@@ -46,19 +47,21 @@ private:
             m_.earlier.where(m_.earlier.x < m_.earlier.y);
             const RVar ej = m_.earlier.x, ei = m_.earlier.y;
             const Expr from_state = reader_factor(v, 1, i) * m_.state_reads(v, 1, i, c, h);
+            const Type type = solve_type();
+            const auto exact = [&](Expr x) { return cast(type, x); };
             m_.solved = Func("solved");
             if (row_.write == Write::delta) {
-                m_.solved(v, i, c, h) = m_.beta(v, i, c, h) * (m_.values(v, i, c, h) - from_state);
+                m_.solved(v, i, c, h) = exact(m_.beta(v, i, c, h)) * (exact(m_.values(v, i, c, h)) - exact(from_state));
                 if (m_.chunk > 1) {
-                    m_.solved(v, ei, c, h) -= m_.beta(v, ei, c, h) * m_.products(1, 0, ej, ei, c, h) *
-                                              value_between(v, 1, ej, ei, c) * m_.solved(v, ej, c, h);
+                    m_.solved(v, ei, c, h) -= exact(m_.beta(v, ei, c, h)) * product(1, 0, ej, ei, c) *
+                                              exact(value_between(v, 1, ej, ei, c)) * m_.solved(v, ej, c, h);
                 }
             } else {
-                m_.solved(v, i, c, h) = from_state;
+                m_.solved(v, i, c, h) = exact(from_state);
                 if (m_.chunk > 1) {
                     m_.solved(v, ei, c, h) +=
-                        value_between(v, 1, ej, ei, c) * (m_.products(1, 0, ej, ei, c, h) * m_.values(v, ej, c, h) +
-                                                          m_.products(1, 1, ej, ei, c, h) * m_.solved(v, ej, c, h));
+                        exact(value_between(v, 1, ej, ei, c)) * (product(1, 0, ej, ei, c) * exact(m_.values(v, ej, c, h)) +
+                                                                 product(1, 1, ej, ei, c) * m_.solved(v, ej, c, h));
                 }
             }
         }
@@ -71,7 +74,7 @@ private:
         m_.output_terms.where(j <= i);  // what a later token holds, NaN even, is nothing to this one
         m_.output_sums = Func("output_sums");
         m_.output_sums(v, i, c, h) = reader_factor(v, 0, i) * m_.state_reads(v, 0, i, c, h);
-        m_.output_sums(v, i, c, h) += m_.products(0, w, j, i, c, h) * value_between(v, 0, j, i, c) * m_.written(v, w, j, c, h);
+        m_.output_sums(v, i, c, h) += product(0, w, j, i, c) * value_between(v, 0, j, i, c) * m_.written(v, w, j, c, h);
     }
 
     void state() {
@@ -101,7 +104,7 @@ private:
         }
         m_.output = Func("output");
         m_.output(v, h, t) =
-            in_order(cast(in_.output_type, normalized(m_.output_sums(v, t % C, chunk, h), t % C, chunk)), copies);
+            in_order(narrowed(in_.output_type, normalized(m_.output_sums(v, t % C, chunk, h), t % C, chunk)), copies);
         m_.final_state = Func("final_state");
         m_.final_state(v, d, h) = undef<float>();
     }

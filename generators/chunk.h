@@ -78,8 +78,9 @@ struct Chunk {
     DecayFuncs value_decays;                       // per value channel: v first
     Halide::Func carried;                          // (d,w,j,i,c,h) writer j as token i sees it: y_jd L(j,i)_d
     Halide::Func reads_from_start, writes_to_end;  // x P (or x E) and y R per key channel
-    Halide::Func product_sums, products;           // (r,w,j,i,c,h)
-    Halide::RDom product_keys;
+    Halide::Func query_sums, solve_sums;           // (w,j,i,c,h) of readers 0 and 1
+    Halide::Func products;                         // (w,j,i,c,h) masked; with a solve a tuple of both, see ChunkBuilder::product
+    Halide::RDom query_keys, solve_keys;
 
     // Normalized rows: z before chunk c = 0 .. chunks, and q^T z of every token.
     Halide::Func normalizer, normalizer_sums, denominators;  // (d,c,h), (i,c,h), (i,c,h)
@@ -88,7 +89,7 @@ struct Chunk {
     // ---- from chunk to chunk
     Halide::Func state_before;      // (v,d,c,h), see carry.h; parallel: the initial state (v,d,h)
     Halide::Func state_reads;       // (v,r,i,c,h) = reader^T S
-    Halide::Func solved;            // (v,i,c,h) u of delta, w of low rank
+    Halide::Func solved;            // (v,i,c,h) u of delta, w of low rank; in double where C > 1, see ChunkBuilder::solve_type
     Halide::Func written;           // (v,w,j,c,h) the values written: v, u or w
     Halide::Func written_to_end;    // the same, decayed to the end of the chunk where decays are per head or value channel
     Halide::Func output_sums;       // (v,i,c,h)

@@ -31,6 +31,12 @@ protected:
     // Whether reader r sees the state before its own token's decay.
     Expr exclusive(Expr r) const;
 
+    // Whether there is a triangular solve inside a chunk, and the type that it is done in.
+    bool solves() const { return m_.readers == 2 && m_.chunk > 1; }
+    Halide::Type solve_type() const;
+    // product(reader, writer)_ij, of the solve's type for reader 1.
+    Expr product(int reader, Expr w, Expr j, Expr i, Expr c) const;
+
     // Decays per head are factors of finished sums; per key channel they go into the vectors that are summed. These are
     // 1 where the row has no such decay.
     Expr head_factor(const Func &decay, Expr i) const;
@@ -50,6 +56,8 @@ protected:
 
 private:
     DecayFuncs decay_chain(const std::string &prefix, const std::vector<Expr> &lead, Expr log_decay, Expr decay);
+    // The sum over key channels of reader r with the writers, and what is left of it where it is seen.
+    Expr masked_product(int r, Func &sums, Halide::RDom &keys);
     // The value of a row's expression at token i of chunk c; `padding` beyond the last token and the last channel.
     Expr at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float padding = 0.0f) const;
     // The same with the feature map applied, for q and k.

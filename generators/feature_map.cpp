@@ -12,8 +12,8 @@ Expr feature_map(const std::string &map, const std::string &name, const std::fun
                  Expr real, const std::vector<Var> &point, std::vector<Func> *helpers) {
     const Expr x = channel(d);
     if (map.empty() || map == "identity") return select(real, x, 0.0f);
-    if (map == "relu") return select(real, max(x, 0.0f), 0.0f);
-    if (map == "elu+1") return select(real, select(x > 0.0f, x + 1.0f, natural_exp(min(x, 0.0f))), 0.0f);
+    if (map == "relu") return select(!real, 0.0f, not_a_number(x), x, max(x, 0.0f));
+    if (map == "elu+1") return select(!real, 0.0f, not_a_number(x), x, x > 0.0f, x + 1.0f, natural_exp(min(x, 0.0f)));
     if (map != "softmax") throw CompileError("no feature map '" + map + "'; there are: elu+1, relu, softmax, identity");
     const RDom k(0, key_dim, name + "_channel");
     Func maxima(name + "_max"), sums(name + "_sum");

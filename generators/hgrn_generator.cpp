@@ -47,7 +47,7 @@ public:
         m_.reads = Func("reads");
         m_.reads(v, c) = scale * m_.state_after(v, 0, c);
         m_.output = Func("output");
-        m_.output(v, t) = in_order(cast(type, m_.reads(v, t)), {m_.final_state_copy(v, 0, t)});
+        m_.output(v, t) = in_order(narrowed(type, m_.reads(v, t)), {m_.final_state_copy(v, 0, t)});
         m_.final_state = Func("final_state");
         m_.final_state(v) = undef<float>();
         o = m_.output;

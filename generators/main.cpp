@@ -2,9 +2,13 @@
 //
 //     halation_generate kernel DIR  RECURRENCE FORM BACKEND ISA TYPE GATE_TYPE FEATURE_MAP   one object file
 //     halation_generate table FUNCTION VARIANTS OUT.cpp       the kernel table of a list of variants
-//     halation_generate -g halation_chunk ...                 Halide's own generator command line
+//     halation_generate -g GENERATOR -o DIR target=TARGET ...   Halide's own generator command line
+//
+// What goes wrong is said on stderr after the program's name, with exit code 1; 2 for a command line that is none of these.
 #include "variant.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -25,11 +29,59 @@ class Reporter : public Halide::CompileTimeErrorReporter {
     void error(const char *message) override { throw Halide::CompileError(message); }
 };
 
+constexpr const char *usage =
+    "usage: halation_generate kernel DIR RECURRENCE FORM BACKEND ISA TYPE GATE_TYPE FEATURE_MAP\n"
+    "       halation_generate table FUNCTION VARIANTS OUT.cpp\n"
+    "       halation_generate -g GENERATOR -o DIR target=TARGET ...   (Halide's own options; target=host: this machine)\n";
+
+// Holds back what is written to std::cerr while it lives.
+class Held {
+public:
+    Held() : screen_(std::cerr.rdbuf(text_.rdbuf())) {}
+    ~Held() { std::cerr.rdbuf(screen_); }
+    std::string text() const { return text_.str(); }
+
+private:
+    std::ostringstream text_;
+    std::streambuf *screen_;
+};
+
+// Halide's main catches its own errors and writes them to std::cerr, in words that do not say which program failed.
+std::string without_preamble(std::string text) {
+    for (const std::string preamble : {"Unhandled exception: ", "Error: "}) {
+        const size_t at = text.find(preamble);
+        if (at != std::string::npos) text.erase(at, preamble.size());
+    }
+    text.erase(text.find_last_not_of(" \n") + 1);
+    return text.empty() ? "Halide refuses these options without a reason" : text;
+}
+
 int run_halide(std::vector<std::string> arguments) {
     std::vector<char *> argv;
     for (std::string &argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
-    return Halide::Internal::generate_filter_main(static_cast<int>(arguments.size()), argv.data());
+    std::string said;
+    int status;
+    {
+        const Held held;
+        status = Halide::Internal::generate_filter_main(static_cast<int>(arguments.size()), argv.data());
+        said = held.text();
+    }
+    if (status != 0) throw Halide::CompileError(without_preamble(said));
+    std::cerr << said;
+    return 0;
+}
+
+// Halide's options as they are. Where one that it needs is missing, it fails without a word.
+int run_own_options(const std::string &program, const std::vector<std::string> &words) {
+    const auto begins = [&](const char *start) {
+        return std::any_of(words.begin(), words.end(), [&](const std::string &word) { return word.rfind(start, 0) == 0; });
+    };
+    if (!begins("-o")) throw Halide::CompileError("Halide's options need -o DIR, the directory to write to");
+    if (!begins("target=")) throw Halide::CompileError("Halide's options need target=TARGET; target=host is this machine");
+    std::vector<std::string> arguments = {program};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    return run_halide(arguments);
 }
 
 int generate_kernel(const std::string &program, const std::string &directory, const std::vector<std::string> &words) {
@@ -54,7 +106,7 @@ int generate_kernel(const std::string &program, const std::string &directory, co
 
 std::vector<Variant> read_variants(const std::string &path) {
     std::ifstream in(path);
-    if (!in) throw Halide::CompileError("cannot read " + path);
+    if (!in) throw Halide::CompileError("cannot read " + path + ": " + std::strerror(errno));
     std::vector<Variant> variants;
     for (std::string line; std::getline(in, line);) {
         std::istringstream fields(line);
@@ -65,21 +117,30 @@ std::vector<Variant> read_variants(const std::string &path) {
     return variants;
 }
 
-int main_or_throw(int argc, char **argv) {
-    const std::vector<std::string> words(argv + 1, argv + argc);
-    if (!words.empty() && words[0][0] == '-') return Halide::Internal::generate_filter_main(argc, argv);
-    if (words.size() >= 2 && words[0] == "kernel") return generate_kernel(argv[0], words[1], {words.begin() + 2, words.end()});
-    if (words.size() == 4 && words[0] == "table") {
-        std::ofstream out(words[3]);
-        write_kernel_table(out, words[1], read_variants(words[2]));
-        out.close();
-        if (!out) throw Halide::CompileError("cannot write " + words[3]);
-        return 0;
-    }
-    std::cerr << "usage: halation_generate kernel DIR RECURRENCE FORM BACKEND ISA TYPE GATE_TYPE FEATURE_MAP\n"
-                 "       halation_generate table FUNCTION VARIANTS OUT.cpp\n"
-                 "       halation_generate -g GENERATOR ...   (Halide's own options)\n";
-    return 2;
+// Written only once it is known in full, so that a fault in the variants leaves no file behind.
+int generate_table(const std::string &function, const std::string &variants, const std::string &output) {
+    std::ostringstream source;
+    write_kernel_table(source, function, read_variants(variants));
+    errno = 0;
+    std::ofstream out(output);
+    out << source.str();
+    out.close();
+    if (!out) throw Halide::CompileError("cannot write " + output + ": " + std::strerror(errno));
+    return 0;
+}
+
+int main_or_throw(const std::string &program, const std::vector<std::string> &words) {
+    if (words.size() >= 2 && words[0] == "kernel") return generate_kernel(program, words[1], {words.begin() + 2, words.end()});
+    if (words.size() == 4 && words[0] == "table") return generate_table(words[1], words[2], words[3]);
+    const bool help = words.size() == 1 && (words[0] == "-h" || words[0] == "--help");
+    if (!help && !words.empty() && words[0][0] == '-') return run_own_options(program, words);
+    (help ? std::cout : std::cerr) << usage;
+    return help ? 0 : 2;
+}
+
+int complain(const char *message) {
+    std::cerr << "halation_generate: " << message << "\n";
+    return 1;
 }
 
 }  // namespace
@@ -89,9 +150,10 @@ int main(int argc, char **argv) {
     halation::Reporter reporter;
     Halide::set_custom_compile_time_error_reporter(&reporter);
     try {
-        return halation::main_or_throw(argc, argv);
+        return halation::main_or_throw(argv[0], {argv + 1, argv + argc});
+    } catch (const Halide::Error &error) {  // which is no std::exception
+        return halation::complain(error.what());
     } catch (const std::exception &error) {
-        std::cerr << "halation_generate: " << error.what() << "\n";
-        return 1;
+        return halation::complain(error.what());
     }
 }

@@ -6,6 +6,32 @@ namespace halation {
 
 using namespace Halide;
 
+namespace {
+
+Expr bits_without_sign(Expr x) {
+    return reinterpret<uint32_t>(x) & Internal::make_const(UInt(32), 0x7fffffffu);
+}
+
+}  // namespace
+
+Expr not_a_number(Expr x) {
+    return bits_without_sign(x) > Internal::make_const(UInt(32), 0x7f800000u);
+}
+
+Expr quotient(Expr x, Expr y) {
+    return select(bits_without_sign(y) == 0, 0.0f, x / y);
+}
+
+// Halide's own conversions make zeros of some NaNs in bfloat16, and infinities of all in float16 where the processor has no
+// instruction for it.
+Expr narrowed(Type type, Expr x) {
+    if (type == Float(16)) return select(not_a_number(x), reinterpret(Float(16), cast<uint16_t>(0x7e00)), cast(type, x));
+    if (type != BFloat(16)) return cast(type, x);
+    const Expr bits = reinterpret<uint32_t>(x), quiet = (bits >> 16) | 0x40;
+    const Expr rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    return reinterpret(BFloat(16), cast<uint16_t>(select(not_a_number(x), quiet, rounded)));
+}
+
 // 2^n e^r with |r| <= log(2) / 2, e^r = 1 + (r + r^2 p(r)). Everything is strict: the simplifications that Halide allows
 // itself on floats would undo the two-part reduction.
 Expr natural_exp(Expr x) {
@@ -21,19 +47,16 @@ Expr natural_exp(Expr x) {
     const Expr half = cast<int32_t>(n) >> 1, rest = cast<int32_t>(n) - half;
     const auto power = [](Expr k) { return reinterpret<float>((k + 127) << 23); };
     const Expr result = fraction * power(half) * power(rest);
-    // NaN is told by its bits: comparisons of floats may be simplified away.
-    const Expr is_nan =
-        (reinterpret<uint32_t>(x) & Internal::make_const(UInt(32), 0x7fffffffu)) > Internal::make_const(UInt(32), 0x7f800000u);
-    return select(is_nan, x, x<-87.33654f, 0.0f, x> 88.722839f, infinity, result);
+    return select(not_a_number(x), x, x<-87.33654f, 0.0f, x> 88.722839f, infinity, result);
 }
 
 Expr saturated(Expr log_decay) {
-    return select(log_decay > 83.1776617f, 83.1776617f, log_decay);
+    return select(not_a_number(log_decay), log_decay, log_decay > 83.1776617f, 83.1776617f, log_decay);
 }
 
 // The argument is bounded, not the result: a minimum with a large float may be simplified away.
 Expr decay_of(Expr x) {
-    return natural_exp(select(x > 88.0f, 88.0f, x));
+    return select(not_a_number(x), x, natural_exp(min(x, 88.0f)));
 }
 
 // x = 2^n m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1).
@@ -45,9 +68,7 @@ Expr natural_log(Expr x) {
     Expr p = 2.0f / 11;
     for (float coefficient : {2.0f / 9, 2.0f / 7, 2.0f / 5, 2.0f / 3}) p = p * s2 + coefficient;
     const Expr log_m = strict_float(2.0f * s + s * s2 * p);
-    const Expr is_nan =
-        (reinterpret<uint32_t>(x) & Internal::make_const(UInt(32), 0x7fffffffu)) > Internal::make_const(UInt(32), 0x7f800000u);
-    return select(is_nan, x, x > 0.0f, strict_float(cast<float>(n) * 0.693147181f + log_m),
+    return select(not_a_number(x), x, x > 0.0f, strict_float(cast<float>(n) * 0.693147181f + log_m),
                   -std::numeric_limits<float>::infinity());
 }
 

@@ -1,3 +1,6 @@
+// Floats as these kernels need them. A NaN stays one: comparisons of floats may be folded as if there were none, so it is told
+// by its bits.
+//
 // exp and log in float32 to about half a unit in the last place, without bias: an error of the mean decay of 3e-9, as
 // Halide's own exp has near zero, adds up to 1e-4 over 65536 tokens.
 #ifndef HALATION_GENERATORS_MATH_H
@@ -20,6 +23,14 @@ Halide::Expr decay_of(Halide::Expr x);
 
 // The logarithm of a positive, normal x; minus infinity for 0. Relatively precise near 1.
 Halide::Expr natural_log(Halide::Expr x);
+
+Halide::Expr not_a_number(Halide::Expr x);
+
+// x / y, 0 where y is 0.
+Halide::Expr quotient(Halide::Expr x, Halide::Expr y);
+
+// x as float32, float16 or bfloat16, rounded to nearest.
+Halide::Expr narrowed(Halide::Type type, Halide::Expr x);
 
 }  // namespace halation
 #endif

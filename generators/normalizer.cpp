@@ -1,5 +1,6 @@
 // The normaliser of linear attention: z_t = D z_{t-1} + k, o = q^T S / q^T z, 0/0 = 0 (arXiv:2006.16236, equation 12).
 #include "chunk_builder.h"
+#include "math.h"
 
 namespace halation {
 
@@ -27,13 +28,12 @@ void ChunkBuilder::normalizer() {
     m_.denominators = Func("denominators");
     m_.denominators(i, c, h) =
         m_.normalizer_sums(i, c, h) * select(exclusive(0), head_factor(m_.decays.before, i), head_factor(m_.decays.through, i));
-    m_.denominators(i, c, h) += m_.products(0, 0, term, i, c, h);
+    m_.denominators(i, c, h) += product(0, 0, term, i, c);
 }
 
 Expr ChunkBuilder::normalized(Expr sum, Expr i, Expr c) const {
     if (!row_.normalized) return sum;
-    const Expr denominator = m_.denominators(i, c, m_.h);
-    return select(denominator == 0.0f, 0.0f, in_.scale * (sum / denominator));
+    return in_.scale * quotient(sum, m_.denominators(i, c, m_.h));
 }
 
 }  // namespace halation

@@ -93,18 +93,16 @@ private:
 
         p.keys = RDom(0, m_.padded_key_dim, name + "_key");
         p.sums = Func(name + "_sums");
-        // In the solve, errors of these products do not die out where keys are nearly parallel and beta is near 2: they are
-        // summed in double (1.4e-5 to below 1e-5 at T = 100).
-        const Type precision = r == 1 ? Float(64) : Float(32);
-        const Expr read = cast(precision, m_.reads_from_start(p.keys, r, i, c, h));
-        p.sums(j, i, w, e, c, h) += read * cast(precision, p.weighted_writes(j, p.keys, w, e, c, h));
-        Expr across = cast<float>(p.sums(j, i, w, e, c, h));
+        const Type type = r == 1 ? solve_type() : Float(32);
+        const Expr read = cast(type, m_.reads_from_start(p.keys, r, i, c, h));
+        p.sums(j, i, w, e, c, h) += read * cast(type, p.weighted_writes(j, p.keys, w, e, c, h));
+        Expr across = p.sums(j, i, w, e, c, h);
         if (head_decay()) {
             const Expr from_start = select(exclusive(r), m_.decays.before(i, c, h), m_.decays.through(i, c, h));
-            across *= from_start * p.chunks_between(e, c, h) * m_.decays.after(j, e, h);
+            across *= cast(type, from_start * p.chunks_between(e, c, h) * m_.decays.after(j, e, h));
         }
         p.products = Func(name + "_products");
-        p.products(j, i, w, e, c, h) = select(e < c, across, m_.products(r, w, j, i, c, h));
+        p.products(j, i, w, e, c, h) = select(e < c, across, product(r, w, j, i, c));
         return p;
     }
 
@@ -150,15 +148,18 @@ private:
             const RVar ej = m_.earlier[0], ee = m_.earlier[1], ei = m_.earlier[2], ec = m_.earlier[3];
             m_.earlier.where(ee <= ec);
             m_.earlier.where(ee < ec || ej < ei);
-            const Expr decay = value_decay_across(m_.second, 1, ej, ee, ei, ec);
+            const Type type = solve_type();
+            const auto exact = [&](Expr x) { return cast(type, x); };
+            const Expr decay = exact(value_decay_across(m_.second, 1, ej, ee, ei, ec));
             m_.solved = Func("solved");
             if (row_.write == Write::delta) {
-                m_.solved(v, i, c, h) = m_.beta(v, i, c, h) * (m_.values(v, i, c, h) - from_initial_state(1));
+                m_.solved(v, i, c, h) =
+                    exact(m_.beta(v, i, c, h)) * (exact(m_.values(v, i, c, h)) - exact(from_initial_state(1)));
                 m_.solved(v, ei, ec, h) -=
-                    m_.beta(v, ei, ec, h) * m_.second.products(ej, ei, 0, ee, ec, h) * decay * m_.solved(v, ej, ee, h);
+                    exact(m_.beta(v, ei, ec, h)) * m_.second.products(ej, ei, 0, ee, ec, h) * decay * m_.solved(v, ej, ee, h);
             } else {
-                m_.solved(v, i, c, h) = from_initial_state(1);
-                m_.solved(v, ei, ec, h) += decay * (m_.second.products(ej, ei, 0, ee, ec, h) * m_.values(v, ej, ee, h) +
+                m_.solved(v, i, c, h) = exact(from_initial_state(1));
+                m_.solved(v, ei, ec, h) += decay * (m_.second.products(ej, ei, 0, ee, ec, h) * exact(m_.values(v, ej, ee, h)) +
                                                     m_.second.products(ej, ei, 1, ee, ec, h) * m_.solved(v, ej, ee, h));
             }
         }
@@ -176,7 +177,7 @@ private:
         const Expr written = select(e < c || j <= i, m_.written(v, w, j, e, h), 0.0f);
         m_.output_sums(v, i, c, h) += m_.query.products(j, i, w, e, c, h) * value_decay_across(m_.query, 0, j, e, i, c) * written;
         m_.output = Func("output");
-        m_.output(v, h, t) = cast(in_.output_type, normalized(m_.output_sums(v, t % C, t / C, h), t % C, t / C));
+        m_.output(v, h, t) = narrowed(in_.output_type, normalized(m_.output_sums(v, t % C, t / C, h), t % C, t / C));
     }
 
     void state() {

@@ -63,7 +63,7 @@ public:
         // What a later token holds, NaN even, is nothing to this one.
         m_.output_sums(vv, t, h) += m_.weights(m_.over_cached, t, h) * select(seen(m_.over_cached), value, 0.0f);
         m_.output = Func("output");
-        m_.output(vv, h, t) = cast(type, select(m_.sums(t, h) == 0.0f, 0.0f, m_.output_sums(vv, t, h) / m_.sums(t, h)));
+        m_.output(vv, h, t) = narrowed(type, quotient(m_.output_sums(vv, t, h), m_.sums(t, h)));
         o = m_.output;
 
         for (auto *buffer : {&q, &k, &v}) {

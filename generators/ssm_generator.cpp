@@ -64,7 +64,8 @@ public:
         const Expr gate = cast<float>(guarded(real, z(channel, min(t, tokens - 1))));
         const Expr gated = select(has_z != 0, through * (gate / (1.0f + natural_exp(-gate))), through);
         m_.output = Func("output");
-        m_.output(v, t) = in_order(cast(type, gated), {m_.final_state_copy(v, 0, t), m_.final_state_copy(v, m_.elements - 1, t)});
+        m_.output(v, t) =
+            in_order(narrowed(type, gated), {m_.final_state_copy(v, 0, t), m_.final_state_copy(v, m_.elements - 1, t)});
         m_.final_state = Func("final_state");
         m_.final_state(v, n) = undef<float>();
         o = m_.output;

@@ -163,14 +163,21 @@ template<typename T> Outputs run_softmax(const Inputs &inputs) {
     if (inputs.causal && tokens > cached)
         refuse("q has T = " + std::to_string(tokens) + " tokens where k has only S = " + std::to_string(cached) +
                ": the queries are the last of the cached tokens");
-    if (!inputs.offsets.empty() && tokens != cached) refuse("a packed batch of softmax needs S = T");
+    const std::vector<int64_t> &caches = inputs.cache_offsets.empty() ? inputs.offsets : inputs.cache_offsets;
+    if (caches.size() != inputs.offsets.size() || (!caches.empty() && caches.back() != cached))
+        refuse("cache_offsets must be as many as offsets and end at S = " + std::to_string(cached));
 
     const Values<T> values(inputs);
     std::vector<T> o(B * tokens * HV * V);
-    for (const Sequence &sequence : sequences(inputs, B, tokens)) {
+    const std::vector<Sequence> all = sequences(inputs, B, tokens);
+    for (size_t n = 0; n < all.size(); n++) {
+        const Sequence &sequence = all[n];
+        const int64_t first = caches.empty() ? sequence.batch * cached : caches[n];
+        const int64_t seen = caches.empty() ? cached : caches[n + 1] - caches[n];
+        if (inputs.causal && sequence.last - sequence.first > seen)
+            refuse("sequence " + std::to_string(n) + " has more queries than cached tokens");
         for (int64_t h = 0; h < HV; h++) {
             const int64_t own = key_head(inputs, h, H, HV);
-            const int64_t first = sequence.batch * cached + sequence.first;  // sequence.first is 0 unless S = T
             Head<T> head;
             head.tokens = sequence.last - sequence.first;
             head.K = K;
@@ -181,7 +188,7 @@ template<typename T> Outputs run_softmax(const Inputs &inputs) {
             head.v = {values["v"] + (first * H + own) * V, H * V, V};
             head.o = o.data() + ((sequence.batch * tokens + sequence.first) * HV + h) * V;
             head.o_stride = HV * V;
-            softmax(head, inputs.offsets.empty() ? cached : head.tokens, inputs.causal);
+            softmax(head, seen, inputs.causal);
         }
     }
     return {widened({B, tokens, HV, V}, o), {}, {}};

@@ -42,8 +42,9 @@ struct Inputs {
     std::string feature_map;      // "elu+1", "relu", "softmax", "identity"; empty: elu+1 for linear_normalized,
                                   // identity for bidirectional
     Heads heads = Heads::grouped;
-    bool causal = true;            // softmax only
-    std::vector<int64_t> offsets;  // packed batch: sequence n is tokens offsets[n] .. offsets[n + 1] of B = 1
+    bool causal = true;                  // softmax only
+    std::vector<int64_t> offsets;        // packed batch: sequence n is tokens offsets[n] .. offsets[n + 1] of B = 1
+    std::vector<int64_t> cache_offsets;  // softmax: the same of the cached tokens; empty: offsets
 };
 
 struct Outputs {

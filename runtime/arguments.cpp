@@ -195,6 +195,11 @@ halation_status check_arguments(const halation_plan &plan, const halation_argume
         else if (spec.otherwise == HALATION_DEFAULT_REQUIRED)
             return fail(HALATION_INVALID_ARGUMENT, "%s: is missing; must be given, of shape %s", spec.name,
                         wanted_text(spec, extents).c_str());
+        else if (spec.otherwise == HALATION_DEFAULT_RETENTION && !same_type(spec.type, float32))
+            return fail(HALATION_INVALID_ARGUMENT,
+                        "%s: is left out, but its default, 1 - 2^(-5-h), is 1 in %s for most heads; give it, or let gate_type be "
+                        "float32",
+                        spec.name, type_name(spec.type).c_str());
     }
     for (int i = 0; i < plan.output; i++)
         if (!matched[i]) use_default(plan, i, extents, &arguments->tensors[i]);

@@ -1,5 +1,4 @@
 // Values of optional inputs that a caller leaves out. They depend on the problem alone, so a plan makes them once.
-#include "bfloat16.h"
 #include "plan.h"
 #include "status.h"
 #include "types.h"
@@ -9,20 +8,11 @@
 namespace halation::runtime {
 namespace {
 
-// `value` is 0 or in [0.5, 1]: all that a default can be.
 void store(void *memory, int64_t index, DLDataType type, double value) {
-    if (same_type(type, float32)) {
+    if (same_type(type, float32))
         static_cast<float *>(memory)[index] = static_cast<float>(value);
-        return;
-    }
-    uint16_t bits = 0;
-    if (same_type(type, float16)) {
-        // 10 bits of fraction after exponent -1, whose biased code is 14; at 1 the carry moves to exponent 0.
-        if (value != 0) bits = static_cast<uint16_t>((14 << 10) + static_cast<int>(std::nearbyint((value - 0.5) * 2048)));
-    } else {
-        bits = bfloat16_of(static_cast<float>(value));
-    }
-    static_cast<uint16_t *>(memory)[index] = bits;
+    else  // 0 or 1: the default of retention is not to be had in 16 bits, see check_arguments
+        static_cast<uint16_t *>(memory)[index] = value == 0 ? 0 : same_type(type, float16) ? 0x3C00 : 0x3F80;
 }
 
 double value_of(halation_default kind, int64_t index) {

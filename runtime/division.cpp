@@ -10,6 +10,9 @@ namespace {
 // Kernels index with 32 bits.
 constexpr int64_t kernel_reach = INT32_MAX;
 
+// More than any machine has.
+constexpr size_t most_workspace = size_t(1) << 48;
+
 // Waking a thread takes some 10 us until it works, about the time of this many elements of state updated once.
 constexpr double work_worth_a_thread = 128 * 1024;
 
@@ -154,10 +157,11 @@ int64_t heads_in_a_task(const halation_plan &plan, const Arguments &arguments, c
 
 }  // namespace
 
-Workspace workspace_of(const halation_plan &plan, const Arguments &arguments) {
-    Workspace workspace;
-    if (!plan.one->takes_state && !plan.many->takes_state) return workspace;
-    if (arguments.sequences == 0 || arguments.tokens == 0) return workspace;
+halation_status workspace_of(const halation_plan &plan, const Arguments &arguments, Workspace *found) {
+    Workspace &workspace = *found;
+    workspace = {};
+    if (!plan.one->takes_state && !plan.many->takes_state) return HALATION_OK;
+    if (arguments.sequences == 0 || arguments.tokens == 0) return HALATION_OK;
     const int64_t value_heads = plan.problem.value_heads;
     int64_t per_head[carried_count] = {0, 0};
     for (int c = 0; c < carried_count; c++) {
@@ -169,10 +173,16 @@ Workspace workspace_of(const halation_plan &plan, const Arguments &arguments) {
         workspace.offset[c] = workspace.per_worker;
         if (per_head[c]) workspace.per_worker += static_cast<size_t>((per_head[c] * workspace.heads + 63) / 64 * 64);
     }
-    const int64_t workers = std::min<int64_t>(plan.context->pool.threads(),
-                                              arguments.sequences * value_heads * std::max<int64_t>(1, plan.problem.value_dim));
-    workspace.bytes = workspace.per_worker * static_cast<size_t>(workers);
-    return workspace;
+    // No more workers than tasks; value channels are counted too, since they may be shared out.
+    int64_t workers = plan.context->pool.threads();
+    if (arguments.sequences < workers) workers = std::min(workers, arguments.sequences * value_heads * plan.problem.value_dim);
+    if (__builtin_mul_overflow(workspace.per_worker, static_cast<size_t>(workers), &workspace.bytes) ||
+        workspace.bytes > most_workspace)
+        return fail(HALATION_OUT_OF_MEMORY,
+                    "workspace: states of K = %lld and V = %lld on %lld threads are more than memory can hold",
+                    static_cast<long long>(plan.problem.key_dim), static_cast<long long>(plan.problem.value_dim),
+                    static_cast<long long>(workers));
+    return HALATION_OK;
 }
 
 halation_status divide(const halation_plan &plan, const Arguments &arguments, const Workspace &workspace, Division *division) {

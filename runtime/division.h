@@ -15,7 +15,7 @@ struct Workspace {
 };
 
 // From shapes alone: asked for and used alike.
-Workspace workspace_of(const halation_plan &plan, const Arguments &arguments);
+halation_status workspace_of(const halation_plan &plan, const Arguments &arguments, Workspace *workspace);
 
 // Tasks are sequences x ranges of value heads x ranges of value channels. Which thread does which, and how many
 // there are, never changes a result: heads are independent, and channels are shared out only at whole value tiles.

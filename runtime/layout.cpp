@@ -69,14 +69,23 @@ bool apart(Lattice a, Lattice b, int64_t a_bytes, int64_t b_bytes) {
 
 }  // namespace
 
-Hull hull_of(const TensorView &view, int rank, int element_bytes, int first) {
-    const int64_t at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(view.data));
-    Hull hull = {at, at + element_bytes};
-    for (int axis = first; axis < rank; axis++) {
-        const int64_t reach = (view.extent[axis] - 1) * view.stride[axis] * element_bytes;
-        (reach < 0 ? hull.low : hull.high) += reach;
+int first_axis_that_meets(const TensorView &view, int rank, int64_t *span) {
+    int order[most_axes], count = 0;
+    for (int axis = rank - 1; axis >= 0; axis--) {
+        if (view.extent[axis] == 0) return -1;
+        if (view.extent[axis] == 1) continue;
+        int at = count++;
+        for (; at > 0 && std::abs(view.stride[order[at - 1]]) > std::abs(view.stride[axis]); at--) order[at] = order[at - 1];
+        order[at] = axis;
     }
-    return hull;
+    *span = 1;
+    for (int i = 0; i < count; i++) {
+        const int axis = order[i];
+        const int64_t stride = std::abs(view.stride[axis]);
+        if (stride < *span) return axis;
+        *span += (view.extent[axis] - 1) * stride;
+    }
+    return -1;
 }
 
 bool apart(const Placed &a, const Placed &b) {

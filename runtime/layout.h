@@ -14,12 +14,9 @@ struct TensorView {
     int64_t extent[most_axes], stride[most_axes];
 };
 
-// The bytes from the first to the last element, as addresses: two tensors may belong to different allocations.
-struct Hull {
-    int64_t low, high;  // high is one past the end
-};
-// Of the axes from `first` on, at index 0 of those before.
-Hull hull_of(const TensorView &view, int rank, int element_bytes, int first = 0);
+// Taken by rising stride, an axis must step over all that those before it span, or elements of a tensor may meet. The first
+// that does not, and that span in elements; -1 if all do.
+int first_axis_that_meets(const TensorView &view, int rank, int64_t *span);
 
 // What may share memory: elements of a tensor.
 struct Placed {

@@ -30,7 +30,11 @@ Meeting meeting_of(const TensorSpec &spec, const TensorView &a, const TensorView
     const int64_t distance = static_cast<int64_t>(reinterpret_cast<uintptr_t>(b.data) - reinterpret_cast<uintptr_t>(a.data));
     if (!alike || (pitch == 0 ? distance : distance % pitch) != 0) return Meeting::overlap;
     *first = pitch == 0 ? 0 : distance / pitch;
-    return Meeting::one_pool;
+    // Rows of one pool, if there is one of which both are parts: otherwise a row of one may lie across several of the other.
+    TensorView both = a.extent[0] > 1 ? a : b;
+    both.extent[0] = std::max(a.extent[0], *first + b.extent[0]) - std::min<int64_t>(0, *first);
+    int64_t span;
+    return first_axis_that_meets(both, spec.rank, &span) < 0 ? Meeting::one_pool : Meeting::overlap;
 }
 
 class Rows {

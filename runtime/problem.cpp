@@ -97,6 +97,13 @@ halation_status check_dims(const halation_problem &given, Problem *problem) {
         if (dim.value < 1 || dim.value > INT32_MAX)
             return fail(HALATION_INVALID_ARGUMENT, "%s: got %lld; may be 1 to %d", dim.name, static_cast<long long>(dim.value),
                         INT32_MAX);
+    // So that sizes of states can be reckoned with.
+    if (given.key_dim * given.value_dim > (int64_t(1) << 40) || given.value_heads > (int64_t(1) << 20))
+        return fail(
+            HALATION_INVALID_ARGUMENT,
+            "key_dim, value_dim, value_heads: got %lld, %lld, %lld; a state may have 2^40 elements per head, and 2^20 heads",
+            static_cast<long long>(given.key_dim), static_cast<long long>(given.value_dim),
+            static_cast<long long>(given.value_heads));
     const halation_row &row = *problem->row;
     const bool has_heads = row_has_letter(row, letter_G) || row_has_letter(row, letter_H);
     if (!has_heads && (given.heads != 1 || given.value_heads != 1))

@@ -16,6 +16,12 @@ halation_status check_workspace(const halation_arguments &given, size_t bytes) {
     return HALATION_OK;
 }
 
+// However many sequences there are: without tokens only states that are wanted back are written.
+bool nothing_to_do(const halation_plan &plan, const Arguments &arguments) {
+    if (arguments.tokens > 0 || arguments.offsets.given()) return false;
+    return plan.initial[carried_state] < 0 || (!arguments.writes_state && !arguments.takes_snapshots);
+}
+
 }  // namespace
 
 extern "C" halation_status halation_plan_workspace(const halation_plan *plan, const halation_arguments *arguments,
@@ -25,7 +31,9 @@ extern "C" halation_status halation_plan_workspace(const halation_plan *plan, co
         if (!bytes) return fail(HALATION_INVALID_ARGUMENT, "bytes: is NULL");
         Arguments checked;
         HALATION_TRY(check_arguments(*plan, arguments, true, &checked));
-        *bytes = workspace_of(*plan, checked).bytes;
+        Workspace workspace;
+        HALATION_TRY(workspace_of(*plan, checked, &workspace));
+        *bytes = workspace.bytes;
         return HALATION_OK;
     });
 }
@@ -35,7 +43,9 @@ extern "C" halation_status halation_run(halation_plan *plan, const halation_argu
         if (!plan) return fail(HALATION_INVALID_ARGUMENT, "plan: is NULL");
         Arguments arguments;
         HALATION_TRY(check_arguments(*plan, given, false, &arguments));
-        const Workspace workspace = workspace_of(*plan, arguments);
+        if (nothing_to_do(*plan, arguments)) return HALATION_OK;
+        Workspace workspace;
+        HALATION_TRY(workspace_of(*plan, arguments, &workspace));
         HALATION_TRY(check_workspace(*given, workspace.bytes));
 
         std::lock_guard<std::mutex> lock(plan->context->mutex);

@@ -58,7 +58,8 @@ void do_task(void *data, int64_t number, int worker) {
               next_value - value,
               worker,
               plan.context->scratch_of(worker)};
-    if (task.sequence.skipped) {
+    const bool nothing_cached = plan.has_cache && task.sequence.cached == 0;  // and nothing read is zero
+    if (task.sequence.skipped || nothing_cached) {
         set_zero(task.tensor(plan.output, task.sequence.batch, task.region(task.head, task.heads)));
         return;
     }

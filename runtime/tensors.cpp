@@ -32,8 +32,10 @@ halation_status check_shape(const TensorSpec &spec, const DLTensor &tensor, Exte
     for (int axis = 0; axis < tensor.ndim; axis++) {
         const Letter letter = spec.letter[axis];
         int64_t &known = extents->value[letter];
-        if (tensor.shape[axis] < 0 || (known >= 0 && tensor.shape[axis] != known))
-            return wrong_shape(spec, tensor, *extents, axis);
+        if (tensor.shape[axis] < 0)
+            return fail(HALATION_INVALID_ARGUMENT, "%s: shape is %s; no extent may be negative", spec.name,
+                        shape_text(tensor.shape, tensor.ndim).c_str());
+        if (known >= 0 && tensor.shape[axis] != known) return wrong_shape(spec, tensor, *extents, axis);
         if (known < 0) {
             known = tensor.shape[axis];
             extents->origin[letter] = spec.name;
@@ -75,27 +77,13 @@ halation_status check_strides(const TensorSpec &spec, const DLTensor &tensor, co
     return HALATION_OK;
 }
 
-// An output must not meet itself: taken by rising stride, each axis must step over all that those before it span.
+// An output must not meet itself.
 halation_status check_apart(const TensorSpec &spec, const TensorView &view) {
-    int order[most_axes], count = 0;
-    for (int axis = spec.rank - 1; axis >= 0; axis--) {
-        if (view.extent[axis] == 0) return HALATION_OK;
-        if (view.extent[axis] == 1) continue;
-        int at = count++;
-        for (; at > 0 && std::abs(view.stride[order[at - 1]]) > std::abs(view.stride[axis]); at--) order[at] = order[at - 1];
-        order[at] = axis;
-    }
-    int64_t span = 1;
-    for (int i = 0; i < count; i++) {
-        const int axis = order[i];
-        const int64_t stride = std::abs(view.stride[axis]);
-        if (stride < span)
-            return fail(HALATION_INVALID_ARGUMENT, "%s: stride of %s is %lld, less than the %lld elements it must step over",
-                        spec.name, axis_name(spec, axis), static_cast<long long>(view.stride[axis]),
-                        static_cast<long long>(span));
-        span += (view.extent[axis] - 1) * stride;
-    }
-    return HALATION_OK;
+    int64_t span = 0;
+    const int axis = first_axis_that_meets(view, spec.rank, &span);
+    if (axis < 0) return HALATION_OK;
+    return fail(HALATION_INVALID_ARGUMENT, "%s: stride of %s is %lld, less than the %lld elements it must step over", spec.name,
+                axis_name(spec, axis), static_cast<long long>(view.stride[axis]), static_cast<long long>(span));
 }
 
 halation_status check_data(const TensorSpec &spec, const DLTensor &tensor, TensorView *view) {

@@ -28,9 +28,13 @@ void token_vectors_cpu(Chunk &m, const CpuMachine &machine, const Place &place) 
     }
     for (Func &f : m.features) place(f);
     place(m.products);
-    m.products.bound(m.r, 0, m.readers).bound(m.w, 0, m.writers).bound(m.j, 0, m.chunk).bound(m.i, 0, m.chunk);
-    m.product_sums.compute_at(m.products, m.i);
-    sum_in_lanes(m.product_sums, m.product_keys.x, m.r, machine.lanes);
+    m.products.bound(m.w, 0, m.writers).bound(m.j, 0, m.chunk).bound(m.i, 0, m.chunk);
+    // Pair by pair, so that pairs of which nothing is seen are skipped.
+    for (auto [sums, keys] : {std::make_pair(&m.query_sums, &m.query_keys), std::make_pair(&m.solve_sums, &m.solve_keys)}) {
+        if (!sums->defined()) continue;
+        sums->compute_at(m.products, m.w);
+        sum_in_lanes(*sums, keys->x, m.w, machine.lanes);
+    }
 }
 
 void normalizer_cpu(Chunk &m, const CpuMachine &machine, const Place &place) {

@@ -176,6 +176,34 @@ TEST_CASE("axes hold their values between round ticks", "[demo]") {
     CHECK(escape("<a & 'b'>") == "&lt;a &amp; &#39;b&#39;&gt;");
 }
 
+TEST_CASE("notes of charts stand clear of curves and of each other", "[demo]") {
+    LineChart chart;
+    chart.x = linear_axis("x", 100);
+    chart.y = linear_axis("y", 100);
+    chart.series = {{"along the floor", 0, {{0, 4}, {100, 4}}}};
+    chart.marks = {{{20, 4}, "here"}};
+    const auto height_of = [](const std::string &page, const std::string &note) {
+        const size_t at = page.rfind("y='", page.find(">" + note + "<"));
+        return std::stod(page.substr(at + 3));
+    };
+    CHECK(height_of(svg(chart), "here") < 100);  // at the top
+    chart.series = {{"along the top", 0, {{0, 96}, {100, 96}}}};
+    CHECK(height_of(svg(chart), "here") > 200);
+
+    BarChart bars;
+    bars.rows = {{"row", 0}};
+    for (double value : {1.0, 99.0}) {
+        BarPanel panel;
+        panel.axis = linear_axis("x", 100);
+        panel.bars = {{50, "50"}};
+        panel.references = {{value, "one"}, {value, "two"}};
+        bars.panels.push_back(panel);
+    }
+    const std::string page = svg(bars);
+    CHECK(std::abs(height_of(page, "one") - height_of(page, "two")) > 12);
+    CHECK(page.find("class='note end'") != std::string::npos);  // in the panel, though its line is at the edge
+}
+
 TEST_CASE("a memory reads the same in one piece and in several", "[demo]") {
     const Task task = task_of(sample(2048));
     halation::Context context;
@@ -215,8 +243,33 @@ TEST_CASE_METHOD(Folder, "the report is one page that needs nothing else", "[dem
         INFO(outside);
         CHECK(page.find(outside) == std::string::npos);
     }
+    CHECK(page.find("softmax has no chunkwise form: ") != std::string::npos);  // not for want of kernels
     CHECK(out.find("gated_delta") != std::string::npos);
     CHECK(files() == 2);
+
+    // Lists may have blanks too; paragraphs are a blank line apart, whatever they hold.
+    for (const char *chosen : {"delta softmax", "delta,gated", "linear softmax"}) {
+        REQUIRE(demo("'" + text + "' -o '" + report + "' --bytes 2048 --recurrence " + chosen) == 0);
+        CHECK(out.find("\n\n\n") == std::string::npos);
+        CHECK(out.find("\n\nreport: ") != std::string::npos);
+    }
+}
+
+TEST_CASE_METHOD(Folder, "what the table and the charts of the report have in common is one measurement", "[demo]") {
+    const std::string text = write("text", sample(4096)), report = (folder / "report.html").string();
+    REQUIRE(demo("'" + text + "' -o '" + report + "' --recurrence linear,softmax") == 0);
+    const std::string page = contents(report);
+    const auto number_after = [&](const std::string &words, size_t from) {
+        const size_t at = page.find(words, from);
+        REQUIRE(at != std::string::npos);
+        return std::stod(page.substr(at + words.size(), 20));
+    };
+    const size_t table = page.find("<h2>Time and memory"), charts = page.find("<h2>Cost against");
+    for (const std::string recurrence : {"linear", "softmax"}) {
+        // Written with two decimals here and three digits there.
+        const double in_table = number_after("<td>" + recurrence + "</td><td class='n'>", table);
+        CHECK(number_after("<title>" + recurrence + ": 4096, ", charts) == Approx(in_table).epsilon(0.01).margin(0.006));
+    }
 }
 
 TEST_CASE_METHOD(Folder, "what cannot be shown is one line, and no report", "[demo]") {
@@ -236,6 +289,7 @@ TEST_CASE_METHOD(Folder, "what cannot be shown is one line, and no report", "[de
     refused("'" + tiny + "'" + report, "too short: it has 100 bytes");
     refused("'" + text + "' --recurrence lineal" + report, "no recurrence 'lineal'; it has linear, ");
     refused("'" + text + "' -o '" + folder.string() + "/none/report.html'", "No such file");
-    refused("'" + text + "' -o '" + folder.string() + "'", "not a regular file");
-    refused("'" + text + "' --bytes 5" + report, "5 not in range");
+    refused("'" + text + "' -o '" + folder.string() + "'", "Is a directory");
+    refused("'" + text + "' -o '" + text + "'", "is both input and output, and would be lost");
+    refused("'" + text + "' --bytes 5" + report, "'5' is no whole number from 2048 to 4194304");
 }

@@ -76,7 +76,7 @@ public:
                 input.name);
         }
         if (!problem_.initial_state) return;
-        if (row_.state_dims) put("initial_state", Type::f32, problem_.shape(row_.state_dims), "initial_state");
+        if (row_.state_dims) put("initial_state", problem_.state_type, problem_.shape(row_.state_dims), "initial_state");
         if (row_.normalizer_dims)
             put("initial_normalizer", Type::f32, problem_.shape(row_.normalizer_dims), "initial_normalizer");
     }
@@ -244,7 +244,7 @@ std::vector<int64_t> Problem::shape(const std::string &dims) const {
             result.push_back(T);
             break;
         case 'S':
-            result.push_back(T + before);
+            result.push_back(cache_offsets.empty() ? T + before : cache_offsets.back());
             break;
         case 'H':
             result.push_back(H);
@@ -275,6 +275,7 @@ std::string Problem::text() const {
     if (HV > H) text += heads == HALATION_HEADS_TILED ? " tiled" : " grouped";
     if (!causal) text += " not causal";
     if (!initial_state) text += " no state";
+    if (state_type != Type::f32) text += std::string(" states ") + safetensors::name(state_type);
     if (!offsets.empty()) text += " packed";
     return text + ", gates " + name_of(gates) + ", beta to " + std::to_string(largest_beta) + ", seed " + std::to_string(seed);
 }
@@ -354,11 +355,23 @@ Tensor cut_tokens(const Tensor &outputs, int64_t first, int64_t last) {
     return cut_axis(outputs, 1, first, last);
 }
 
-Problem alone(const Problem &problem, int64_t b) {
+Problem alone(const Problem &problem, int64_t n) {
     Problem result = problem;
-    for (char letter : {'B', 'N'})
-        each_with(result, letter, [&](Tensor &tensor, size_t axis) { tensor = cut_axis(tensor, axis, b, b + 1); });
+    const auto keep = [&](char letter, int64_t first, int64_t last) {
+        each_with(result, letter, [&](Tensor &tensor, size_t axis) { tensor = cut_axis(tensor, axis, first, last); });
+    };
+    keep('N', n, n + 1);
+    if (problem.offsets.empty()) {
+        keep('B', n, n + 1);
+    } else {
+        keep('T', problem.offsets[n], problem.offsets[n + 1]);
+        if (!problem.cache_offsets.empty()) keep('S', problem.cache_offsets[n], problem.cache_offsets[n + 1]);
+        result.T = problem.offsets[n + 1] - problem.offsets[n];
+        result.before = problem.cache_offsets.empty() ? 0 : problem.cache_offsets[n + 1] - problem.cache_offsets[n] - result.T;
+    }
     result.B = 1;
+    result.offsets.clear();
+    result.cache_offsets.clear();
     return result;
 }
 
@@ -370,6 +383,7 @@ oracle::Inputs oracle_inputs(const Problem &problem) {
     inputs.heads = problem.heads == HALATION_HEADS_TILED ? oracle::Heads::tiled : oracle::Heads::grouped;
     inputs.causal = problem.causal;
     inputs.offsets = problem.offsets;
+    inputs.cache_offsets = problem.cache_offsets;
     for (const auto &[name, tensor] : problem.inputs) inputs.tensors[name] = {tensor.shape, safetensors::values(tensor)};
     return inputs;
 }
@@ -385,7 +399,7 @@ std::map<std::string, Expected> expected(const Problem &problem) {
         all[name] = {within_range(std::move(value), type), bound};
     };
     add("o", outputs.o, bounds.o, problem.type);
-    add("final_state", outputs.final_state, bounds.final_state, Type::f32);
+    add("final_state", outputs.final_state, bounds.final_state, problem.state_type);
     add("final_normalizer", outputs.final_normalizer, bounds.final_normalizer, Type::f32);
     return all;
 }

@@ -45,7 +45,7 @@ std::vector<std::pair<Type, Type>> all_types();
 
 struct Problem {
     Recurrence recurrence;
-    Type type = Type::f32, gate_type = Type::f32;
+    Type type = Type::f32, gate_type = Type::f32, state_type = Type::f32;
     int64_t B = 1, T = 1, H = 1, HV = 1, K = 1, V = 1;
     int64_t before = 0;  // softmax: cached tokens before the first query
     halation_head_mapping heads = HALATION_HEADS_GROUPED;
@@ -56,6 +56,7 @@ struct Problem {
     double largest_beta = 1;
     bool beta_per_value = false;  // where the row allows it
     std::vector<int64_t> offsets;
+    std::vector<int64_t> cache_offsets;  // softmax, with offsets
     unsigned seed = 1;
 
     std::map<std::string, Tensor> inputs;  // made by fill(); the initial states among them
@@ -87,8 +88,8 @@ void edit_gates(Problem &problem, const std::function<double(int64_t token, int6
 Problem cut(const Problem &problem, int64_t first, int64_t last);
 // The same of outputs.
 Tensor cut_tokens(const Tensor &outputs, int64_t first, int64_t last);
-// Sequence b alone, with its state.
-Problem alone(const Problem &problem, int64_t b);
+// Sequence n alone, with its state.
+Problem alone(const Problem &problem, int64_t n);
 
 oracle::Inputs oracle_inputs(const Problem &problem);
 

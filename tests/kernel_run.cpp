@@ -11,80 +11,6 @@
 namespace kernels {
 namespace {
 
-DLDataType dl_type(Type type) {
-    if (type == Type::f16) return halation::float16;
-    return type == Type::bf16 ? halation::bfloat16 : halation::float32;
-}
-
-// A tensor in guarded memory, compact or with rows apart.
-class Placed {
-public:
-    Placed(Type type, std::vector<int64_t> shape, const How &how) : type_(type), shape_(std::move(shape)) {
-        strides_.assign(shape_.size(), 1);
-        const int64_t gap = how.padded ? 3 : 0;
-        int64_t stride = 1;
-        for (size_t axis = shape_.size(); axis-- > 0;) {
-            strides_[axis] = stride;
-            stride = stride * shape_[axis] + (axis + 1 == shape_.size() ? gap : 0);
-        }
-        int64_t last = 0;
-        bool empty = false;
-        for (size_t axis = 0; axis < shape_.size(); axis++) {
-            last += (shape_[axis] - 1) * strides_[axis];
-            empty = empty || shape_[axis] == 0;
-        }
-        elements_ = empty ? 0 : last + 1;
-        memory_ = std::make_unique<Guarded>(static_cast<size_t>(elements_ * width()), how.meets);
-    }
-
-    void put(const Tensor &tensor) {
-        const uint8_t *from = tensor.data.data();
-        each_row([&](uint8_t *at, size_t bytes) {
-            std::memcpy(at, from, bytes);
-            from += bytes;
-        });
-    }
-    Tensor get() const {
-        Tensor tensor;
-        tensor.type = type_;
-        tensor.shape = shape_;
-        each_row([&](const uint8_t *at, size_t bytes) { tensor.data.insert(tensor.data.end(), at, at + bytes); });
-        return tensor;
-    }
-    // Overwrites the elements, then looks at everything else.
-    bool nothing_else_was_written() {
-        each_row([&](uint8_t *at, size_t bytes) { std::memset(at, untouched_byte, bytes); });
-        for (int64_t i = 0; i < elements_ * width(); i++)
-            if (memory_->data()[i] != untouched_byte) return false;
-        return memory_->surroundings_are_untouched();
-    }
-    void make_read_only() { memory_->make_read_only(); }
-    halation::Tensor view() const { return {memory_->data(), dl_type(type_), shape_, strides_}; }
-
-private:
-    int64_t width() const { return safetensors::bytes(type_); }
-    template<typename Visit> void each_row(Visit visit) const {
-        if (elements_ == 0) return;
-        std::vector<int64_t> index(shape_.size(), 0);
-        for (;;) {
-            int64_t at = 0;
-            for (size_t axis = 0; axis + 1 < shape_.size(); axis++) at += index[axis] * strides_[axis];
-            visit(memory_->data() + at * width(), static_cast<size_t>(shape_.back() * width()));
-            size_t axis = shape_.size() - 1;
-            while (axis-- > 0) {
-                if (++index[axis] < shape_[axis]) break;
-                index[axis] = 0;
-            }
-            if (axis > shape_.size()) return;
-        }
-    }
-
-    Type type_;
-    std::vector<int64_t> shape_, strides_;
-    int64_t elements_;
-    std::unique_ptr<Guarded> memory_;
-};
-
 // Results may not depend on what is in the library's scratch memory.
 void *allocate_nan(void *, size_t bytes, size_t alignment) {
     void *memory = nullptr;
@@ -116,9 +42,9 @@ public:
             tensors_.emplace_back(name, placed.view());
         }
         result("o", problem.type, problem.shape(row_.output_dims));
+        if (!how.snapshot_slots.empty()) states("snapshot_");
         if (!how.final_state) return;
-        if (row_.state_dims) result("final_state", Type::f32, state_shape(row_.state_dims));
-        if (row_.normalizer_dims) result("final_normalizer", Type::f32, state_shape(row_.normalizer_dims));
+        states("final_");
     }
 
     Results run(const Kernel &kernel) {
@@ -128,9 +54,13 @@ public:
             return values.empty() ? halation::Tensor() : halation::Tensor(values.data(), {static_cast<int64_t>(values.size())});
         };
         batch.offsets = vector(problem_.offsets);
+        batch.cache_offsets = vector(problem_.cache_offsets);
         batch.read_slots = vector(how_.read_slots);
         batch.write_slots = vector(how_.write_slots);
         batch.has_initial_state = vector(how_.has_initial_state);
+        batch.snapshot_sequences = vector(how_.snapshot_sequences);
+        batch.snapshot_tokens = vector(how_.snapshot_tokens);
+        batch.snapshot_slots = vector(how_.snapshot_slots);
         std::unique_ptr<Guarded> workspace;
         if (how_.nan_workspace) {
             batch.workspace_bytes = (plan.workspace(tensors_, batch) + 63) / 64 * 64;
@@ -156,10 +86,23 @@ private:
         if (how_.slots) shape[0] = how_.slots;
         return shape;
     }
+    Placing placing(const std::string &name) const {
+        Placing placing;
+        placing.meets = how_.meets;
+        placing.gap = how_.padded ? 3 : 0;
+        if (how_.layout_seed) placing.seed = how_.layout_seed + static_cast<unsigned>(std::hash<std::string>()(name));
+        const auto broadcast = how_.broadcast.find(name);
+        if (broadcast != how_.broadcast.end()) placing.broadcast = static_cast<int>(broadcast->second);
+        return placing;
+    }
     Placed &place(const std::string &name, Type type, const std::vector<int64_t> &shape) {
         auto &placed = placed_[name];
-        if (!placed) placed = std::make_unique<Placed>(type, shape, how_);
+        if (!placed) placed = std::make_unique<Placed>(type, shape, placing(name));
         return *placed;
+    }
+    void states(const std::string &which) {
+        if (row_.state_dims) result(which + "state", problem_.state_type, state_shape(row_.state_dims));
+        if (row_.normalizer_dims) result(which + "normalizer", Type::f32, state_shape(row_.normalizer_dims));
     }
     void result(const std::string &name, Type type, const std::vector<int64_t> &shape) {
         tensors_.emplace_back(name, place(name, type, shape).view());
@@ -203,6 +146,7 @@ halation::Problem problem_for(const Problem &problem, const Kernel &kernel) {
     result.non_causal = !problem.causal;
     result.type = dl_type(problem.type);
     result.gate_type = dl_type(problem.gate_type);
+    result.state_type = dl_type(problem.state_type);
     result.scale = problem.scale;
     return result;
 }

@@ -3,10 +3,11 @@
 #define HALATION_TESTS_KERNEL_RUN_H
 
 #include "halation.hpp"
-#include "kernel_memory.h"
+#include "kernel_placed.h"
 #include "kernel_problem.h"
 
 #include <functional>
+#include <map>
 
 namespace kernels {
 
@@ -26,11 +27,14 @@ struct How {
     bool nan_workspace = false;  // the caller's own, full of NaN
     std::vector<int64_t> read_slots, write_slots;
     std::vector<uint8_t> has_initial_state;
-    int64_t slots = 0;  // of the final states; 0: one a sequence
+    int64_t slots = 0;  // of the final and snapshot states; 0: one a sequence
+    std::vector<int64_t> snapshot_sequences, snapshot_tokens, snapshot_slots;
+    unsigned layout_seed = 0;                 // other than 0: every tensor with strides of its own, drawn from this
+    std::map<std::string, size_t> broadcast;  // inputs that are constant along an axis, which then has stride 0
 };
 
 struct Results {
-    std::map<std::string, Tensor> tensors;  // o, final_state, final_normalizer
+    std::map<std::string, Tensor> tensors;  // o, final_state, final_normalizer, snapshot_state, snapshot_normalizer
     halation_choice choice{};
     const Tensor &operator[](const std::string &name) const { return tensors.at(name); }
 };

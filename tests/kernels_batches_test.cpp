@@ -15,15 +15,6 @@ Problem sizes(int64_t B, int64_t T, int64_t H, int64_t HV, int64_t K, int64_t V)
     return problem;
 }
 
-// Sequence n of a packed batch, as a batch of one.
-Problem sequence(const Problem &packed, int64_t n) {
-    Problem one = cut(packed, packed.offsets[n], packed.offsets[n + 1]);
-    one.offsets.clear();
-    for (auto &[name, tensor] : one.inputs)
-        if (name.rfind("initial_", 0) == 0) tensor = row_of(tensor, n);
-    return one;
-}
-
 const char *const states[][2] = {{"initial_state", "final_state"}, {"initial_normalizer", "final_normalizer"}};
 
 bool all_bytes(const Tensor &tensor, uint8_t byte) {
@@ -48,7 +39,7 @@ TEST_CASE("packed sequences are as each alone, empty ones hand their state on") 
                 check_close(all, wanted);
                 for (int64_t n = 0; n < problem.sequences(); n++) {
                     INFO("sequence " << n);
-                    const Problem one = sequence(problem, n);
+                    const Problem one = alone(problem, n);
                     const Results results = run(one, kernel);
                     for (const auto &[initial, final] : states) {
                         if (!all.tensors.count(final)) continue;

@@ -40,14 +40,20 @@ TEST_CASE("inputs that may be left out") {
             Problem without = problem;
             without.inputs.erase(row.inputs[i].name);
             none.inputs.erase(row.inputs[i].name);
+            if (row.inputs[i].otherwise == HALATION_DEFAULT_RETENTION && problem.gate_type != Type::f32) {
+                each_kernel(without, [&](const Kernel &kernel) {
+                    CHECK_THROWS_WITH(run(without, kernel), Catch::StartsWith("gamma: is left out, but its default"));
+                });
+                continue;
+            }
             check_all_kernels(without);
         }
         if (none.inputs.size() + 1 < problem.inputs.size()) check_all_kernels(none);
     });
 }
 
-TEST_CASE("scales, 0 and below 0 among them") {
-    for (const double scale : {1., .37, 0., -2.})
+TEST_CASE("scales, below 0 among them") {
+    for (const double scale : {1., .37, -2.})
         each_problem(sizes(), any, [&](Problem &problem) {
             INFO("scale " << scale);
             problem.scale = static_cast<float>(scale);

@@ -1,0 +1,135 @@
+#include "bench_inputs.h"
+
+#include "safetensors/safetensors.h"
+#include "shapes.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace halation::cli {
+namespace {
+
+safetensors::Type type_of(DLDataType type) {
+    if (type.bits == 32) return safetensors::Type::f32;
+    return type.code == kDLBfloat ? safetensors::Type::bf16 : safetensors::Type::f16;
+}
+
+bool is_one_of(const std::string &name, std::initializer_list<const char *> names) {
+    for (const char *one : names)
+        if (name == one) return true;
+    return false;
+}
+
+}  // namespace
+
+bool has_letter(const halation_row &row, char letter) {
+    for (int i = 0; i < row.input_count; i++)
+        if (std::strchr(row.inputs[i].dims, letter)) return true;
+    return false;
+}
+
+BenchInputs::BenchInputs(const halation_row &row, const halation_problem &problem, const BenchSizes &sizes)
+    : problem_(problem), sizes_(sizes) {
+    for (int i = 0; i < row.input_count; i++) {
+        const halation_row_tensor &input = row.inputs[i];
+        if (input.otherwise != HALATION_DEFAULT_REQUIRED) continue;
+        std::string dims = input.dims;
+        if (input.last_axis_optional) dims.pop_back();
+        add(input.name, dims.c_str(), input.role == HALATION_ROLE_DATA ? problem.type : problem.gate_type);
+    }
+    memory_.push_back(allocate("o", row.output_dims, problem.type));
+    tensors_.push_back({"o", Tensor(memory_.back().bytes.get(), problem.type, memory_.back().shape)});
+    if (row.state_dims) add_state("initial_state", "final_state", row.state_dims);
+    if (row.normalizer_dims) add_state("initial_normalizer", "final_normalizer", row.normalizer_dims);
+}
+
+BenchInputs::Memory BenchInputs::allocate(const std::string &name, const char *dims, DLDataType type) const {
+    Memory memory;
+    for (const char *letter = dims; *letter; letter++) {
+        switch (*letter) {
+        case 'B':
+        case 'N':
+            memory.shape.push_back(sizes_.batch);
+            break;
+        case 'T':
+            memory.shape.push_back(sizes_.tokens);
+            break;
+        case 'S':
+            memory.shape.push_back(sizes_.cached + sizes_.tokens);
+            break;
+        case 'H':
+            memory.shape.push_back(problem_.heads);
+            break;
+        case 'G':
+            memory.shape.push_back(problem_.value_heads);
+            break;
+        case 'K':
+            memory.shape.push_back(problem_.key_dim);
+            break;
+        default:
+            memory.shape.push_back(problem_.value_dim);
+        }
+    }
+    const int64_t count = element_count(memory.shape, name);
+    memory.bytes.reset(new char[static_cast<size_t>(count) * type.bits / 8]());
+    return memory;
+}
+
+void BenchInputs::add(const std::string &name, const char *dims, DLDataType type) {
+    memory_.push_back(allocate(name, dims, type));
+    fill(name, memory_.back(), type);
+    tensors_.push_back({name, Tensor(memory_.back().bytes.get(), type, memory_.back().shape)});
+}
+
+// From zero on: the calls that warm up make it what it is.
+void BenchInputs::add_state(const char *initial, const char *final, const char *dims) {
+    memory_.push_back(allocate(initial, dims, float32));
+    tensors_.push_back({initial, Tensor(memory_.back().bytes.get(), float32, memory_.back().shape)});
+    tensors_.push_back({final, tensors_.back().second});
+}
+
+// A vector along the last axis at a time.
+void BenchInputs::fill(const std::string &name, Memory &memory, DLDataType type) {
+    const int64_t size = memory.shape.back(), count = element_count(memory.shape, name);
+    char *to = memory.bytes.get();
+    for (int64_t i = 0; size > 0 && i < count / size; i++) {
+        const std::vector<double> values = name == "b" && i < static_cast<int64_t>(reads_.size())
+                                               ? reads_[static_cast<size_t>(i)]
+                                               : vector_of(name, static_cast<size_t>(size));
+        const safetensors::Tensor stored = safetensors::tensor(type_of(type), {size}, values);
+        to = std::copy(stored.data.begin(), stored.data.end(), to);
+        if (name != "a") continue;
+        reads_.push_back(values);  // b = -a/2: a delta rule, under which a state cannot grow
+        for (double &value : reads_.back()) value *= -0.5;
+    }
+}
+
+std::vector<double> BenchInputs::vector_of(const std::string &name, size_t size) {
+    std::vector<double> values(size);
+    const auto uniform = [&](double low, double high) {
+        std::uniform_real_distribution<double> draw(low, high);
+        for (double &value : values) value = draw(random_);
+    };
+    if (name == "beta") {
+        uniform(0, 1);
+    } else if (name == "dt") {
+        uniform(0.001, 0.1);
+    } else if (name == "A") {
+        uniform(-8, -0.5);
+    } else if (is_one_of(name, {"g", "gv"})) {
+        uniform(-0.1, 0);
+    } else {
+        std::normal_distribution<double> draw(0, 1);
+        double squares = 0;
+        for (double &value : values) {
+            value = draw(random_);
+            squares += value * value;
+        }
+        // Unit keys: under a delta rule longer ones would make the state grow.
+        const double length = is_one_of(name, {"k", "q", "a", "B", "C"}) ? std::sqrt(squares) : 1;
+        for (double &value : values) value /= length;
+    }
+    return values;
+}
+
+}  // namespace halation::cli

@@ -1,0 +1,49 @@
+// The tensors of a timed call, with values such that nothing grows or dies out over many calls.
+#ifndef HALATION_CLI_BENCH_INPUTS_H
+#define HALATION_CLI_BENCH_INPUTS_H
+
+#include "halation.hpp"
+#include "halation_kernels.h"
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace halation::cli {
+
+struct BenchSizes {
+    int64_t batch, tokens, cached;  // cached: tokens in the cache of softmax before the queries
+};
+
+// Whether a tensor of the row has the letter among its dims.
+bool has_letter(const halation_row &row, char letter);
+
+class BenchInputs {
+public:
+    // All inputs that are not optional, the output and, in place as when decoding, the states.
+    BenchInputs(const halation_row &row, const halation_problem &problem, const BenchSizes &sizes);
+
+    const NamedTensors &tensors() const { return tensors_; }
+
+private:
+    struct Memory {
+        std::unique_ptr<char[]> bytes;
+        std::vector<int64_t> shape;
+    };
+    Memory allocate(const std::string &name, const char *dims, DLDataType type) const;
+    void add(const std::string &name, const char *dims, DLDataType type);
+    void add_state(const char *initial, const char *final, const char *dims);
+    void fill(const std::string &name, Memory &memory, DLDataType type);
+    std::vector<double> vector_of(const std::string &name, size_t size);
+
+    const halation_problem &problem_;
+    BenchSizes sizes_;
+    std::mt19937 random_{1};
+    std::vector<Memory> memory_;
+    NamedTensors tensors_;
+    std::vector<std::vector<double>> reads_;  // rwkv7: the vectors `a`, which `b` depends on
+};
+
+}  // namespace halation::cli
+#endif
