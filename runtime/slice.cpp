@@ -30,22 +30,24 @@ template<typename Visit> void each_line(const Slice &a, const Slice &b, Visit vi
     }
 }
 
-template<typename From, typename To, typename Convert> void copy_line(const Line &line, Convert convert) {
-    const auto step = [&](int64_t i, int64_t a_stride, int64_t b_stride) {
-        From element;
-        memcpy(&element, line.a + i * a_stride * static_cast<int64_t>(sizeof(From)), sizeof element);
-        const To converted = convert(element);
-        memcpy(line.b + i * b_stride * static_cast<int64_t>(sizeof(To)), &converted, sizeof converted);
-    };
-    if (line.count == 1 || (line.a_stride == 1 && line.b_stride == 1)) {
-        for (int64_t i = 0; i < line.count; i++) step(i, 1, 1);  // one that the compiler can vectorize
-    } else {
-        for (int64_t i = 0; i < line.count; i++) step(i, line.a_stride, line.b_stride);
-    }
+template<typename Element> void copy_elements(const Slice &from, const Slice &to) {
+    each_line(from, to, [](const Line &line) {
+        constexpr int64_t bytes = sizeof(Element);
+        if (line.count == 1 || (line.a_stride == 1 && line.b_stride == 1)) {
+            memcpy(line.b, line.a, static_cast<size_t>(line.count * bytes));
+            return;
+        }
+        for (int64_t i = 0; i < line.count; i++)
+            memcpy(line.b + i * line.b_stride * bytes, line.a + i * line.a_stride * bytes, bytes);
+    });
 }
 
-template<typename Element> void copy_elements(const Slice &from, const Slice &to) {
-    each_line(from, to, [](const Line &line) { copy_line<Element, Element>(line, [](Element element) { return element; }); });
+void convert(const Slice &from, const Slice &to, void (*line_of)(const char *, char *, int64_t)) {
+    each_line(from, to, [&](const Line &line) {
+        if (line.count == 1 || (line.a_stride == 1 && line.b_stride == 1)) return line_of(line.a, line.b, line.count);
+        for (int64_t i = 0; i < line.count; i++)
+            line_of(line.a + i * line.a_stride * from.bytes, line.b + i * line.b_stride * to.bytes, 1);
+    });
 }
 
 }  // namespace
@@ -125,10 +127,7 @@ void set_zero(const Slice &slice) {
 void copy(const Slice &from, const Slice &to) {
     if (from.data == to.data) return;  // arguments that share memory were seen to share strides
     if (from.bytes == to.bytes) return from.bytes == 4 ? copy_elements<uint32_t>(from, to) : copy_elements<uint16_t>(from, to);
-    if (from.bytes == 2)
-        each_line(from, to, [](const Line &line) { copy_line<uint16_t, float>(line, float_of); });
-    else
-        each_line(from, to, [](const Line &line) { copy_line<float, uint16_t>(line, bfloat16_of); });
+    convert(from, to, from.bytes == 2 ? widen : narrow);
 }
 
 }  // namespace halation::runtime

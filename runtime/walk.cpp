@@ -146,21 +146,23 @@ private:
             store_snapshot(task_, now, snapshots_.slot(), region_);
             return true;
         }
-        // On a copy of the state, with outputs that nobody sees. The buffers are put back afterwards.
+        // From the state as it is into the row of the snapshot, with outputs that nobody sees. The buffers are put back
+        // afterwards.
         Borrowed memory(task_.scratch);
         std::vector<std::pair<KernelBuffer *, KernelBuffer>> kept;
         const auto redirect = [&](int tensor, const Slice &slice, DLDataType type) {
             kept.emplace_back(&call_.buffers[tensor], call_.buffers[tensor]);
             call_.buffers[tensor].fill(slice, type);
         };
-        Slice copies[carried_count];
+        Slice taken[carried_count];
         for (int c = 0; c < carried_count; c++) {
-            if (plan_.initial[c] < 0) continue;
-            copies[c] = memory.take_like(now[c], sizeof(float));
-            if (!copies[c].data) return no_memory();
-            copy(now[c], copies[c]);
-            redirect(plan_.initial[c], copies[c], float32);
-            redirect(plan_.final[c], copies[c], float32);
+            const int snapshot = plan_.snapshot[c];
+            if (snapshot < 0) continue;
+            const bool direct = task_.given(snapshot) && !task_.run.division.staged[snapshot];
+            taken[c] = direct ? task_.tensor(snapshot, snapshots_.slot(), region_) : memory.take_like(now[c], sizeof(float));
+            if (!taken[c].data) return no_memory();
+            redirect(plan_.initial[c], now[c], float32);
+            redirect(plan_.final[c], taken[c], float32);
         }
         const TensorSpec &spec = plan_.tensors[plan_.output];
         Slice outputs = task_.tensor(plan_.output, task_.sequence.batch, region_);
@@ -170,7 +172,7 @@ private:
         redirect(plan_.output, outputs, spec.type);
         if (!run_kernel(token, rest)) return false;
         for (const auto &[buffer, before] : kept) *buffer = before;
-        store_snapshot(task_, copies, snapshots_.slot(), region_);
+        store_snapshot(task_, taken, snapshots_.slot(), region_);
         return true;
     }
 

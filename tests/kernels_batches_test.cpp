@@ -177,3 +177,26 @@ TEST_CASE("no tokens, no sequences") {
     each_problem(sizes(0, 7, 2, 4, 21, 37), has_state,
                  [](Problem &problem) { each_kernel(problem, [&](const Kernel &kernel) { run(problem, kernel); }); });
 }
+
+TEST_CASE("garbage in the padding of a batch reaches no token before it, nor another sequence") {
+    const std::vector<int64_t> lengths = {20, 7, 13};
+    each_problem(sizes(3, 20, 2, 4, 21, 37), has_state, [&](Problem &problem) {
+        Problem garbage = problem;
+        const halation_row &row = *problem.recurrence.row;
+        for (int i = 0; i < row.input_count; i++) {
+            if (std::string(row.inputs[i].dims).rfind("BT", 0) != 0) continue;
+            edit(garbage, row.inputs[i].name, [&](const std::vector<int64_t> &index, double value) {
+                return index[1] < lengths[static_cast<size_t>(index[0])] ? value : std::numeric_limits<double>::quiet_NaN();
+            });
+        }
+        each_kernel(problem, [&](const Kernel &kernel) {
+            const Results sound = run(problem, kernel), results = run(garbage, kernel);
+            for (int64_t b = 0; b < 3; b++) {
+                const auto real = [&](const Results &all) {
+                    return cut_tokens(row_of(all["o"], b), 0, lengths[static_cast<size_t>(b)]);
+                };
+                CHECK(same_bits(real(sound), real(results)));
+            }
+        });
+    });
+}

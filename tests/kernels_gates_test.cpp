@@ -202,6 +202,19 @@ TEST_CASE("near-parallel unit keys") {
         });
 }
 
+TEST_CASE("errors of the same key at a thousand tokens do not add up") {
+    for (const double beta : {1.99, 2.}) {
+        Problem like = sizes(1, 1000, 1, 1, 64, 16);
+        each_problem(like, has_beta, [&](Problem &problem) {
+            if (problem.type != Type::f32) return;
+            edit(problem, "k", [](const auto &index, double) { return std::sin(index.back() * 1.7 + 1) / std::sqrt(32.25); });
+            edit(problem, "beta", [&](const auto &, double) { return beta; });
+            edit_gates(problem, [](int64_t, int64_t, double) { return 0; });
+            check_all_kernels(problem);
+        });
+    }
+}
+
 TEST_CASE("the same key at every token, written with beta 1, holds the last value") {
     each_problem(sizes(1, 66, 1, 2, 60, 37), has_beta, [](Problem &problem) {
         for (const char *name : {"k", "q"})

@@ -81,9 +81,9 @@ private:
             const int64_t stride = tensor_.strides ? strides_[axis] : compact;
             empty = shape_[axis] <= 0;
             int64_t reach = 0;
-            too_much = !empty && (__builtin_mul_overflow(compact, shape_[axis], &compact) ||
-                                  __builtin_mul_overflow(shape_[axis] - 1, stride, &reach) || reach > most_bytes ||
-                                  reach < -most_bytes);
+            too_much =
+                !empty && (__builtin_mul_overflow(compact, shape_[axis], &compact) ||
+                           __builtin_mul_overflow(shape_[axis] - 1, stride, &reach) || reach > most_bytes || reach < -most_bytes);
             if (!too_much && shape_[axis] > 1) (reach < 0 ? low : high) += reach;
         }
         if (too_much || empty || (high - low + 1) * width > most_bytes) return;  // NULL, which must be refused
