@@ -18,6 +18,9 @@ public:
     GeneratorParam<std::string> feature_map{"feature_map", ""};  // empty: the row's default
     GeneratorParam<Type> type{"type", Float(32)};
     GeneratorParam<Type> gate_type{"gate_type", Float(32)};
+    GeneratorParam<int> key_dim{"key_dim", 0}, value_dim{"value_dim", 0};  // 0: any
+    GeneratorParam<std::string> schedule_name{"schedule", ""};             // empty: Halation's for the form
+    GeneratorParam<std::string> parameters{"parameters", ""};              // of the schedule, see machines.h
 
     void configure() {
         const Row &row = row_named(recurrence);
@@ -35,7 +38,7 @@ public:
 
     void generate() {
         const Row &row = row_named(recurrence);
-        const CpuMachine &machine = cpu_machine(get_target());
+        const CpuMachine machine = machine_with(get_target(), parameters);
         ChunkInputs in;
         for (const RowInput &input : row.inputs) {
             auto &buffer = *inputs_.at(input.name);
@@ -55,6 +58,12 @@ public:
         in.initial_state = *initial_state_;
         in.value_dim = initial_state_->dim(0).extent();
         in.key_dim = initial_state_->dim(1).extent();
+        if (key_dim != 0) in.key_dim = static_cast<int>(key_dim);
+        // A call may see a part of the value channels, but a whole number of tiles.
+        if (value_dim != 0) {
+            const int tile = machine.value_tile(form == Form::recurrent);
+            in.value_dim = in.value_dim / tile * tile;
+        }
         in.feature_map = std::string(feature_map).empty() ? row.default_feature_map : std::string(feature_map);
         if (row.normalized) {
             for (int dim = 0; dim < 2; dim++) initial_normalizer_->dim(dim).set_min(0);
@@ -97,7 +106,8 @@ public:
     }
 
     void schedule() {
-        const CpuMachine &machine = cpu_machine(get_target());
+        const CpuMachine machine = machine_with(get_target(), parameters);
+        if (!std::string(schedule_name).empty()) return schedule_named(schedule_name)(m_, machine);
         switch (form) {
         case Form::recurrent:
             return recurrent_cpu(m_, machine);

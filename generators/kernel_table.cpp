@@ -1,5 +1,4 @@
 // Writes the kernel table of a generated library as C++ source.
-#include "../schedules/machines.h"
 #include "variant.h"
 
 #include <ostream>
@@ -59,7 +58,8 @@ struct CallShape {
     int chunk, segment, value_tile;
 };
 
-CallShape call_shape(const Variant &v, const CpuMachine &machine) {
+CallShape call_shape(const Variant &v) {
+    const CpuMachine machine = v.machine();
     const Recurrence recurrence = recurrence_named(v.recurrence);
     const Form form = v.form_value();
     const bool recurrent = form == Form::recurrent;
@@ -70,10 +70,10 @@ CallShape call_shape(const Variant &v, const CpuMachine &machine) {
         return {1, recurrent ? 1 : machine.scan_segment, machine.lanes * machine.scan_value_vectors};
     // Every value channel needs the normaliser, and one call must write it.
     const bool whole = !recurrence.normalizer_dims.empty();
-    const int tile = whole ? 0 : machine.lanes * machine.value_vectors;
+    const int tile = whole ? 0 : machine.value_tile(recurrent);
     switch (form) {
     case Form::recurrent:
-        return {1, 1, whole ? 0 : machine.lanes * machine.decode_value_vectors};
+        return {1, 1, tile};
     case Form::chunkwise:
         return {machine.chunk, machine.segment, tile};
     case Form::parallel:
@@ -83,16 +83,15 @@ CallShape call_shape(const Variant &v, const CpuMachine &machine) {
 }
 
 void write_kernel(std::ostream &out, const Variant &v) {
-    const CpuMachine &machine = cpu_machine(v.isa);
-    const std::string name = v.name();
-    const CallShape call = call_shape(v, machine);
-    out << "    {\"" << name << "\", \"" << v.recurrence << "\", \"" << v.backend << "\", \"" << v.isa << "\", "
-        << (v.feature_map == "-" ? "nullptr" : quoted(v.feature_map)) << ", HALATION_FORM_"
+    const CallShape call = call_shape(v);
+    out << "    {\"" << v.name << "\", \"" << v.recurrence << "\", \"" << v.backend << "\", \"" << v.isa << "\", "
+        << quoted(v.feature_map) << ", HALATION_FORM_"
         << (v.form == "recurrent"   ? "RECURRENT"
             : v.form == "chunkwise" ? "CHUNKWISE"
                                     : "PARALLEL")
-        << ", " << type_name(v.type) << ", " << type_name(v.gate_type) << ", " << call.chunk << ", " << call.segment << ", "
-        << call.value_tile << ", " << name << "_argv, " << name << "_metadata},\n";
+        << ", " << type_name(v.type) << ", " << type_name(v.gate_type) << ", " << v.key_dim << ", " << v.value_dim << ", "
+        << call.chunk << ", " << call.segment << ", " << call.value_tile << ", " << v.name << "_argv, " << v.name
+        << "_metadata},\n";
 }
 
 }  // namespace
@@ -102,9 +101,8 @@ void write_kernel_table(std::ostream &out, const std::string &function, const st
            "#include \"halation_kernels.h\"\n\n#include <limits>\n\nextern \"C\" {\n";
     std::set<std::string> used;
     for (const Variant &v : variants) {
-        if (!used.insert(v.name()).second) throw Halide::CompileError("the variant " + v.name() + " occurs twice");
-        out << "int " << v.name() << "_argv(void **);\nconst struct halide_filter_metadata_t *" << v.name()
-            << "_metadata(void);\n";
+        if (!used.insert(v.name).second) throw Halide::CompileError("the variant " + v.name + " occurs twice");
+        out << "int " << v.name << "_argv(void **);\nconst struct halide_filter_metadata_t *" << v.name << "_metadata(void);\n";
     }
     out << "}\n\nnamespace {\n\n";
     std::set<std::string> names;

@@ -1,7 +1,7 @@
 // halation_generate: makes the kernels of a build.
 //
-//     halation_generate kernel DIR  RECURRENCE FORM BACKEND ISA TYPE GATE_TYPE FEATURE_MAP   one object file
-//     halation_generate table FUNCTION VARIANTS OUT.cpp       the kernel table of a list of variants
+//     halation_generate kernel DIR WORD...                     one object file, of the variant that the words make
+//     halation_generate table FUNCTION VARIANTS OUT.cpp       the kernel table of a file of variants, one a line
 //     halation_generate -g GENERATOR -o DIR target=TARGET ...   Halide's own generator command line
 //
 // What goes wrong is said on stderr after the program's name, with exit code 1; 2 for a command line that is none of these.
@@ -30,7 +30,7 @@ class Reporter : public Halide::CompileTimeErrorReporter {
 };
 
 constexpr const char *usage =
-    "usage: halation_generate kernel DIR RECURRENCE FORM BACKEND ISA TYPE GATE_TYPE FEATURE_MAP\n"
+    "usage: halation_generate kernel DIR name=NAME recurrence=... form=... isa=... [type=...] [gates=...] ...\n"
     "       halation_generate table FUNCTION VARIANTS OUT.cpp\n"
     "       halation_generate -g GENERATOR -o DIR target=TARGET ...   (Halide's own options; target=host: this machine)\n";
 
@@ -90,7 +90,7 @@ int generate_kernel(const std::string &program, const std::string &directory, co
                                           "-g",
                                           recurrence_named(v.recurrence).generator,
                                           "-f",
-                                          v.name(),
+                                          v.name,
                                           "-o",
                                           directory,
                                           "-e",
@@ -100,7 +100,16 @@ int generate_kernel(const std::string &program, const std::string &directory, co
                                           "type=" + halide_type(v.type),
                                           "gate_type=" + halide_type(v.gate_type),
                                           "target=" + v.halide_target()};
-    if (v.feature_map != "-") arguments.push_back("feature_map=" + v.feature_map);
+    const auto add = [&](const char *parameter, const std::string &value) {
+        if (!value.empty()) arguments.push_back(std::string(parameter) + "=" + value);
+    };
+    add("feature_map", v.feature_map);
+    add("schedule", v.schedule);
+    std::string parameters = v.parameters;  // in which Halide's command line allows no further =
+    std::replace(parameters.begin(), parameters.end(), '=', ':');
+    add("parameters", parameters);
+    if (v.key_dim) add("key_dim", std::to_string(v.key_dim));
+    if (v.value_dim) add("value_dim", std::to_string(v.value_dim));
     return run_halide(arguments);
 }
 

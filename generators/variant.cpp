@@ -1,58 +1,115 @@
 #include "variant.h"
 
-#include "../schedules/machines.h"
+#include "../schedules/schedules.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace halation {
 namespace {
 
-void require_one_of(const std::string &what, const std::string &word, const std::vector<std::string> &allowed) {
-    if (std::find(allowed.begin(), allowed.end(), word) != allowed.end()) return;
+std::string listed(const std::vector<std::string> &words) {
     std::string list;
-    for (const std::string &name : allowed) list += (list.empty() ? "" : ", ") + name;
-    throw Halide::CompileError("no " + what + " '" + word + "'; there are: " + list);
+    for (const std::string &word : words) list += (list.empty() ? "" : ", ") + word;
+    return list;
+}
+
+void require_one_of(const std::string &what, const std::string &word, const std::vector<std::string> &allowed) {
+    if (std::find(allowed.begin(), allowed.end(), word) == allowed.end())
+        throw Halide::CompileError("no " + what + " '" + word + "'; there are: " + listed(allowed));
+}
+
+int dim_of(const std::string &what, const std::string &word) {
+    if (word == "any") return 0;
+    char *end = nullptr;
+    const long dim = std::strtol(word.c_str(), &end, 10);
+    if (word.empty() || *end || dim < 1 || dim > 65536)
+        throw Halide::CompileError(what + ": got '" + word + "'; may be any, or 1 to 65536");
+    return static_cast<int>(dim);
+}
+
+void require_identifier(const std::string &name) {
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    const auto part = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
+    if (name.empty() || !letter(name[0]) || !std::all_of(name.begin(), name.end(), part))
+        throw Halide::CompileError("name: got '" + name + "'; must be a C identifier");
+}
+
+// What only kernels of the chunk algorithm can have: dims that are constants, and another schedule.
+void require_chunk_words(const Variant &v, const Recurrence &recurrence) {
+    if (v.key_dim == 0 && v.value_dim == 0 && v.schedule.empty()) return;
+    if (recurrence.generator != "halation_chunk")
+        throw Halide::CompileError("key_dim, value_dim, schedule: kernels of recurrence " + v.recurrence +
+                                   " are for any dims, with " + "Halation's schedule");
+    if (!v.schedule.empty()) schedule_named(v.schedule);
+    const int tile = v.machine().value_tile(v.form_value() == Form::recurrent);
+    if (v.value_dim % tile != 0)
+        throw Halide::CompileError("value_dim: got " + std::to_string(v.value_dim) + "; must be any, or a multiple of " +
+                                   std::to_string(tile) + " for isa " + v.isa + ", form " + v.form);
 }
 
 }  // namespace
 
 Variant Variant::parse(const std::vector<std::string> &words) {
-    if (words.size() != 7) {
-        throw Halide::CompileError("a variant has seven words: recurrence form backend isa type gate_type feature_map; got " +
-                                   std::to_string(words.size()));
+    Variant v;
+    std::string key_dim = "any", value_dim = "any";
+    const std::pair<const char *, std::string *> fields[] = {{"name", &v.name},
+                                                             {"recurrence", &v.recurrence},
+                                                             {"form", &v.form},
+                                                             {"backend", &v.backend},
+                                                             {"isa", &v.isa},
+                                                             {"os", &v.os},
+                                                             {"type", &v.type},
+                                                             {"gates", &v.gate_type},
+                                                             {"feature_map", &v.feature_map},
+                                                             {"key_dim", &key_dim},
+                                                             {"value_dim", &value_dim},
+                                                             {"schedule", &v.schedule},
+                                                             {"parameters", &v.parameters}};
+    for (const std::string &word : words) {
+        const std::string key = word.substr(0, word.find('='));
+        std::vector<std::string> known;
+        std::string *field = nullptr;
+        for (const auto &[name, value] : fields) {
+            known.push_back(name);
+            if (key == name) field = value;
+        }
+        if (!field || key == word)
+            throw Halide::CompileError("'" + word + "' is no word of a variant; they are " + listed(known) + ", each with =");
+        *field = word.substr(key.size() + 1);
     }
-    Variant v{words[0], words[1], words[2], words[3], words[4], words[5], words[6]};
+    require_identifier(v.name);
     const Recurrence recurrence = recurrence_named(v.recurrence);
     require_one_of("form", v.form, {"recurrent", "chunkwise", "parallel"});
     require_one_of("backend", v.backend, {"cpu"});
-    cpu_machine(v.isa);
+    require_one_of("os", v.os, {"linux", "osx", "ios"});
     require_one_of("type", v.type, {"f32", "f16", "bf16"});
-    require_one_of("gate type", v.gate_type, {"f32", v.type});
-    if (recurrence.default_feature_map.empty()) {
-        require_one_of("feature map", v.feature_map, {"-"});
-    } else {
+    require_one_of("gate type", v.gate_type,
+                   v.type == "f32" ? std::vector<std::string>{"f32"} : std::vector<std::string>{"f32", v.type});
+    if (recurrence.default_feature_map.empty())
+        require_one_of("feature map", v.feature_map, {""});
+    else
         require_one_of("feature map", v.feature_map, {"elu+1", "relu", "softmax", "identity"});
-    }
     const std::string &reason = recurrence.refused[static_cast<int>(v.form_value())];
     if (!reason.empty()) throw Halide::CompileError(v.recurrence + " has no " + v.form + " form: " + reason);
+    v.machine();
+    v.key_dim = dim_of("key_dim", key_dim);
+    v.value_dim = dim_of("value_dim", value_dim);
+    require_chunk_words(v, recurrence);
     return v;
-}
-
-std::string Variant::name() const {
-    std::string result = recurrence;
-    if (feature_map != "-") result += "_" + (feature_map == "elu+1" ? std::string("elu") : feature_map);
-    result += "_" + form + "_" + backend + "_" + isa + "_" + type;
-    if (gate_type != "f32") result += "_gates_" + gate_type;
-    return result;
 }
 
 Form Variant::form_value() const {
     return form == "recurrent" ? Form::recurrent : form == "chunkwise" ? Form::chunkwise : Form::parallel;
 }
 
+CpuMachine Variant::machine() const {
+    return machine_with(cpu_machine(isa), parameters);
+}
+
 std::string Variant::halide_target() const {
     const std::string features = cpu_machine(isa).target;
-    return std::string(isa == "neon" ? "arm-64-linux" : "x86-64-linux") + (features.empty() ? "" : "-" + features) +
+    return std::string(isa == "neon" ? "arm-64-" : "x86-64-") + os + (features.empty() ? "" : "-" + features) +
            "-user_context-no_runtime";
 }
 

@@ -1,8 +1,9 @@
-// One kernel: which recurrence in which form for which machine and types. The variants table of the project and the
+// One kernel: which recurrence in which form for which machine, types and dims. The variants table of the project and the
 // words given to halation_add_kernels() come down to a list of these.
 #ifndef HALATION_GENERATORS_VARIANT_H
 #define HALATION_GENERATORS_VARIANT_H
 
+#include "../schedules/machines.h"
 #include "recurrence.h"
 
 #include <iosfwd>
@@ -10,14 +11,20 @@
 namespace halation {
 
 struct Variant {
-    std::string recurrence, form, backend, isa, type, gate_type, feature_map;  // feature_map "-": none
+    std::string name;  // of the kernel, a C identifier
+    std::string recurrence, form, backend = "cpu", isa, os = "linux";
+    std::string type = "f32", gate_type = "f32";
+    std::string feature_map;         // empty: none
+    int key_dim = 0, value_dim = 0;  // 0: any
+    std::string schedule;            // one that a source file registered; empty: Halation's
+    std::string parameters;          // of the schedule: "chunk=8,segment=128"
 
-    // Reads the seven words in that order, as the build writes them; throws Halide::CompileError saying which word is
-    // wrong and what it may be.
+    // From words "name=gated_f32 recurrence=gated form=chunkwise isa=avx512 ...", as the build writes them; throws
+    // Halide::CompileError saying which word is wrong and what it may be.
     static Variant parse(const std::vector<std::string> &words);
 
-    std::string name() const;  // gated_delta_chunkwise_cpu_avx512_f32; _gates_bf16 if gates are not float32
     Form form_value() const;
+    CpuMachine machine() const;
     std::string halide_target() const;
 };
 

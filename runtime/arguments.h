@@ -41,7 +41,7 @@ struct Arguments {
     bool reads_state, writes_state, takes_snapshots;  // any of the initial / final / snapshot tensors given
 
     // Found by check_sequences, which also puts the snapshots in order: plan->snapshot_order.
-    int64_t total_tokens, longest;
+    int64_t total_tokens, longest, longest_cache;
     bool any_single, any_longer;  // some sequence has one token, more than one
 
     Sequence sequence(int64_t index) const {

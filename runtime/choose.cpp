@@ -17,6 +17,19 @@ bool can_use_isa(const halation_kernel &kernel, const Problem &problem) {
     return (!problem.isa || !strcmp(problem.isa, kernel.isa)) && rank >= 0 && !missing_feature(rank);
 }
 
+// "128 and any"
+Text<40> dims_text(int64_t key_dim, int64_t value_dim) {
+    Text<40> text;
+    for (const int64_t dim : {key_dim, value_dim}) {
+        if (!text.empty()) text.add(" and ");
+        if (dim == 0)
+            text.add("any");
+        else
+            text.add("%lld", static_cast<long long>(dim));
+    }
+    return text;
+}
+
 // What a kernel must agree with a problem in, most telling first: a refusal names the first of these in which
 // every kernel that passed the ones before differs.
 struct Filter {
@@ -52,6 +65,12 @@ const Filter filters[] = {
      },
      [](const halation_kernel &k) { return Text<40>().add("%d", k.chunk); },
      [](const Problem &p, halation_form) { return Text<40>().add("%d", p.chunk); }},
+    {"for key_dim and value_dim",
+     [](const halation_kernel &k, const Problem &p, halation_form) {
+         return (k.key_dim == 0 || k.key_dim == p.key_dim) && (k.value_dim == 0 || k.value_dim == p.value_dim);
+     },
+     [](const halation_kernel &k) { return dims_text(k.key_dim, k.value_dim); },
+     [](const Problem &p, halation_form) { return dims_text(p.key_dim, p.value_dim); }},
     {"for isa", [](const halation_kernel &k, const Problem &p, halation_form) { return can_use_isa(k, p); },
      [](const halation_kernel &k) { return Text<40>().add("%s", k.isa); },
      [](const Problem &p, halation_form) { return Text<40>().add("%s", p.isa ? p.isa : "that this machine can run"); }},
@@ -112,7 +131,11 @@ const halation_kernel *best_kernel(const Tables &tables, const Problem &problem,
     }
     const halation_kernel *best = nullptr;
     each_kernel(tables, problem, form, filter_count, [&](const halation_kernel &kernel) {
-        if (!best || isa_rank(kernel.isa) < isa_rank(best->isa)) best = &kernel;
+        // The better ISA, then dims that the compiler knew.
+        const auto rank = [](const halation_kernel &k) {
+            return 4 * isa_rank(k.isa) + (k.key_dim == 0 ? 2 : 0) + (k.value_dim == 0 ? 1 : 0);
+        };
+        if (!best || rank(kernel) < rank(*best)) best = &kernel;
     });
     if (!best) explain(tables, problem, form, reason);
     return best;

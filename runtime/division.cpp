@@ -35,17 +35,18 @@ struct Reach {
     int64_t token_stride, head_stride;
 };
 
-Reach reach_of(const TensorSpec &spec, const TensorView &view) {
+Reach reach_of(const TensorSpec &spec, const TensorView &view, int64_t longest_cache) {
     Reach reach = {0, 1, 0, 0};
     for (int axis = 0; axis < spec.rank; axis++) {
+        const int64_t extent = axis == spec.cache_axis ? longest_cache : view.extent[axis];
         if (axis == spec.row_axis) continue;
         if (axis == spec.token_axis) {
             reach.token_stride = view.stride[axis];
         } else if (axis == spec.head_axis) {
             reach.head_stride = view.stride[axis];
         } else {
-            reach.fixed += view.extent[axis] * view.stride[axis];
-            reach.elements *= view.extent[axis];
+            reach.fixed += extent * view.stride[axis];
+            reach.elements *= extent;
         }
     }
     return reach;
@@ -65,7 +66,7 @@ int64_t shortest_call(const BoundKernel &bound, int64_t longest) {
 
 // Whether kernels cannot take a tensor as it lies: they step along the innermost axis one element at a time (heads are
 // another matter: they can be handed over one by one), upwards along the others, and no further than 32 bits reach.
-bool needs_stage(const TensorSpec &spec, const TensorView &view, int64_t shortest) {
+bool needs_stage(const TensorSpec &spec, const TensorView &view, int64_t shortest, int64_t longest_cache) {
     if (!view.data) return false;
     if (!same_type(spec.type, spec.kernel_type)) return true;
     for (int axis = 0; axis < spec.rank; axis++)
@@ -73,7 +74,7 @@ bool needs_stage(const TensorSpec &spec, const TensorView &view, int64_t shortes
     const int inner = spec.rank - 1;
     const bool one_for_all = spec.last_axis_optional && view.stride[inner] == 0;
     if (inner != spec.head_axis && view.extent[inner] > 1 && view.stride[inner] != 1 && !one_for_all) return true;
-    const Reach reach = reach_of(spec, view);
+    const Reach reach = reach_of(spec, view, longest_cache);
     if (reach.fixed > kernel_reach || reach.elements > kernel_reach) return true;
     return spec.token_axis >= 0 && steps_within(kernel_reach - reach.fixed, reach.token_stride, reach.elements) < shortest;
 }
@@ -95,7 +96,7 @@ halation_status limit_calls(const halation_plan &plan, const Arguments &argument
     *segment = kernel.segment > 0 ? kernel.segment : kernel_reach;
     HALATION_TRY(
         each_bound(plan, arguments, bound, [&](const TensorSpec &spec, const TensorView &view, int tensor) -> halation_status {
-            Reach reach = reach_of(spec, view);
+            Reach reach = reach_of(spec, view, arguments.longest_cache);
             if (staged[tensor]) reach.fixed = reach.token_stride = reach.elements;  // compact
             const bool within = reach.fixed <= kernel_reach && reach.elements <= kernel_reach;
             // What has no tokens, as a cache, is as large whatever is cut.
@@ -115,7 +116,7 @@ halation_status limit_calls(const halation_plan &plan, const Arguments &argument
     const int64_t tokens = std::min(longest, *segment);
     return each_bound(plan, arguments, bound, [&](const TensorSpec &spec, const TensorView &view, int tensor) -> halation_status {
         if (*call_heads == 1 || spec.head_axis < 0) return HALATION_OK;
-        const Reach reach = reach_of(spec, view);
+        const Reach reach = reach_of(spec, view, arguments.longest_cache);
         const int64_t with_tokens = spec.token_axis < 0 ? 1 : tokens;
         if (staged[tensor]) {
             const int64_t bytes = 4 * reach.elements * with_tokens;
@@ -194,7 +195,7 @@ halation_status divide(const halation_plan &plan, const Arguments &arguments, co
     for (int i = 0; i < 2; i++)
         if (used[i]) shortest = std::max(shortest, shortest_call(*kernels[i], longest[i]));
     for (int i = 0; i < plan.tensor_count; i++)
-        division->staged[i] = needs_stage(plan.tensors[i], arguments.tensors[i], shortest);
+        division->staged[i] = needs_stage(plan.tensors[i], arguments.tensors[i], shortest, arguments.longest_cache);
     for (int i = 0; i < 2; i++)
         if (used[i])
             HALATION_TRY(limit_calls(plan, arguments, *kernels[i], longest[i], division->staged, &division->segment[i],

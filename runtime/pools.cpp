@@ -24,7 +24,6 @@ Meeting meeting_of(const TensorSpec &spec, const TensorView &a, const TensorView
     if (apart({a, spec.rank, spec.bytes}, {b, spec.rank, spec.bytes})) return Meeting::apart;
     bool alike = true;
     for (int axis = 1; axis < spec.rank; axis++) alike &= a.stride[axis] == b.stride[axis];
-    for (const TensorView *view : {&a, &b}) alike &= view->extent[0] == 1 || view->stride[0] != 0;
     if (a.extent[0] > 1 && b.extent[0] > 1) alike &= a.stride[0] == b.stride[0];
     const int64_t pitch = (a.extent[0] > 1 ? a.stride[0] : b.stride[0]) * spec.bytes;
     const int64_t distance = static_cast<int64_t>(reinterpret_cast<uintptr_t>(b.data) - reinterpret_cast<uintptr_t>(a.data));
@@ -60,10 +59,7 @@ public:
                     return fail(HALATION_INVALID_ARGUMENT,
                                 "%s: overlaps %s; they must be apart, or the same rows with the same strides", spec.name,
                                 its.name);
-                if (meeting == Meeting::one_pool && place.pool == role) {
-                    place.pool = places_[other].pool;
-                    place.first = places_[other].first + first;
-                }
+                if (meeting == Meeting::one_pool) join(role, other, places_[other].first + first);
             }
         }
         return HALATION_OK;
@@ -81,6 +77,13 @@ public:
     }
 
 private:
+    // The first row of `role` is row `first` of the pool that `other` is in. Was it in another, that one becomes part of it.
+    void join(int role, int other, int64_t first) {
+        const int joined = places_[role].pool, pool = places_[other].pool;
+        const int64_t shift = first - places_[role].first;
+        for (Place &place : places_)
+            if (place.given && place.pool == joined && joined != pool) place.pool = pool, place.first += shift;
+    }
     bool in_pool_of_initial(int role) const { return places_[role].given && places_[role].pool == places_[role_initial].pool; }
 
     // One number for every row of every pool.

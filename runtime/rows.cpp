@@ -116,6 +116,9 @@ halation_status check_kernel(const Tables &tables, const halation_kernel_table &
         return fail(HALATION_INVALID_ARGUMENT, "kernel %s: isa %s is not known", kernel.name, kernel.isa);
     if (raw(kernel.form) < HALATION_FORM_RECURRENT || raw(kernel.form) > HALATION_FORM_PARALLEL)
         return fail(HALATION_INVALID_ARGUMENT, "kernel %s: form is %d", kernel.name, raw(kernel.form));
+    if (kernel.key_dim < 0 || kernel.value_dim < 0)
+        return fail(HALATION_INVALID_ARGUMENT, "kernel %s: key_dim is %d and value_dim %d; neither may be negative", kernel.name,
+                    kernel.key_dim, kernel.value_dim);
     if (kernel.chunk < 0 || kernel.segment < 0 || kernel.value_tile < 0 ||
         (kernel.chunk > 0 && kernel.segment % kernel.chunk != 0))
         return fail(HALATION_INVALID_ARGUMENT,

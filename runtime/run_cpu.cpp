@@ -31,13 +31,13 @@ void pass_state_on(const Task &task) {
                 copy(task.tensor(initial, task.sequence.read_row, region), slice);
         };
         if (initial < 0) continue;
-        // Snapshots first: the final row may be the initial one.
         for (Snapshots snapshots(task); snapshots.any(); snapshots.next()) pass(task.plan().snapshot[c], snapshots.slot());
         pass(task.plan().final[c], task.sequence.write_row);
     }
 }
 
-void do_task(void *data, int64_t number, int worker) {
+// On any thread: nothing in here throws, or takes memory but from the context's allocator.
+void do_task(void *data, int64_t number, int worker) noexcept {
     Run &run = *static_cast<Run *>(data);
     if (run.failed.load(std::memory_order_relaxed)) return;
     const halation_plan &plan = run.plan;

@@ -87,13 +87,14 @@ halation_status order_snapshots(halation_plan *plan, const Arguments &arguments)
 }
 
 void measure_lengths(Arguments *arguments) {
-    arguments->total_tokens = arguments->longest = 0;
+    arguments->total_tokens = arguments->longest = arguments->longest_cache = 0;
     arguments->any_single = arguments->any_longer = false;
     for (int64_t n = 0; n < arguments->sequences; n++) {
         const Sequence sequence = arguments->sequence(n);
         if (sequence.skipped) continue;
         arguments->total_tokens += sequence.length;
         arguments->longest = std::max(arguments->longest, sequence.length);
+        arguments->longest_cache = std::max(arguments->longest_cache, sequence.cached);
         arguments->any_single |= sequence.length == 1;
         arguments->any_longer |= sequence.length > 1;
     }

@@ -52,23 +52,22 @@ void ThreadPool::start_workers(int wanted) {
     try {
         workers_.reserve(static_cast<size_t>(wanted));
         while (static_cast<int>(workers_.size()) < wanted) {
-            const int worker = static_cast<int>(workers_.size()) + 1;
-            workers_.emplace_back([this, worker] { serve(worker); });
+            workers_.emplace_back([this] { serve(); });
         }
     } catch (const std::exception &) {
         // No thread to be had: those there are, and the caller, do the work. Asked again at the next call.
     }
 }
 
-void ThreadPool::serve(int worker) {
+void ThreadPool::serve() {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
         job_posted_.wait(lock, [&] { return stop_ || seats_ > 0; });
         if (stop_) return;
-        seats_--;
+        const int seat = seats_--;  // 1 .. helpers: whoever is first to wake, a job of few threads has few numbers
         working_++;
         lock.unlock();
-        take_tasks(worker);
+        take_tasks(seat);
         lock.lock();
         // The tasks are all taken, so no seat is worth having; without this a fast worker would sit down again.
         seats_ = 0;

@@ -29,7 +29,7 @@ public:
 
 private:
     void start_workers(int wanted);
-    void serve(int worker);
+    void serve();
     void take_tasks(int worker);
 
     const int threads_;

@@ -149,9 +149,11 @@ private:
         // From the state as it is into the row of the snapshot, with outputs that nobody sees. The buffers are put back
         // afterwards.
         Borrowed memory(task_.scratch);
-        std::vector<std::pair<KernelBuffer *, KernelBuffer>> kept;
+        int redirected[2 * carried_count + 1], count = 0;
+        KernelBuffer kept[2 * carried_count + 1];
         const auto redirect = [&](int tensor, const Slice &slice, DLDataType type) {
-            kept.emplace_back(&call_.buffers[tensor], call_.buffers[tensor]);
+            redirected[count] = tensor;
+            kept[count++] = call_.buffers[tensor];
             call_.buffers[tensor].fill(slice, type);
         };
         Slice taken[carried_count];
@@ -171,7 +173,7 @@ private:
         if (!outputs.data) return no_memory();
         redirect(plan_.output, outputs, spec.type);
         if (!run_kernel(token, rest)) return false;
-        for (const auto &[buffer, before] : kept) *buffer = before;
+        for (int i = 0; i < count; i++) call_.buffers[redirected[i]] = kept[i];
         store_snapshot(task_, taken, snapshots_.slot(), region_);
         return true;
     }

@@ -23,6 +23,8 @@ struct CpuMachine {
     int segment = 64;       // tokens handed to a kernel at once
     // The same for one token.
     int decode_value_vectors = 4, decode_key_unroll = 2;
+    // Value channels in a tile of the state, of one token or more.
+    int value_tile(bool decode) const { return lanes * (decode ? decode_value_vectors : value_vectors); }
     // The parallel schedule: tokens in a block, rows of a block that are kept in registers.
     int parallel_block = 16, parallel_rows = 4;
     // ssm and hgrn: vectors of channels in a tile, tokens handed to a kernel at once.
@@ -33,6 +35,13 @@ struct CpuMachine {
 
 const CpuMachine &cpu_machine(const Halide::Target &target);
 const CpuMachine &cpu_machine(const std::string &isa);
+
+// A machine with some facts replaced: "chunk=8,segment=128", or "chunk:8,segment:128", which can be a generator's parameter.
+// Throws Halide::CompileError saying which name or value is wrong and what it may be.
+CpuMachine machine_with(const CpuMachine &machine, const std::string &parameters);
+inline CpuMachine machine_with(const Halide::Target &target, const std::string &parameters) {
+    return machine_with(cpu_machine(target), parameters);
+}
 
 }  // namespace halation
 #endif

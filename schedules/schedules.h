@@ -16,5 +16,13 @@ void scan_cpu(Scan &scan, const CpuMachine &machine);
 void softmax_cpu(Attention &attention, bool decode, const CpuMachine &machine);
 void bidirectional_cpu(Bidirectional &bidirectional, const CpuMachine &machine);
 
+// A schedule of a user's own, in place of the three for the chunk algorithm: what SCHEDULE <name> of halation_add_kernels()
+// chooses. A source file says, at namespace scope: static halation::RegisterSchedule mine("mine", my_schedule);
+using ChunkSchedule = void (*)(Chunk &chunk, const CpuMachine &machine);
+struct RegisterSchedule {
+    RegisterSchedule(const std::string &name, ChunkSchedule schedule);
+};
+ChunkSchedule schedule_named(const std::string &name);  // throws Halide::CompileError listing the known names
+
 }  // namespace halation
 #endif

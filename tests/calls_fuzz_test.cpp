@@ -64,14 +64,16 @@ Problem draw_problem(Draw &draw, unsigned seed) {
     problem.seed = seed;
     problem.recurrence = draw.one_of(all_recurrences());
     std::tie(problem.type, problem.gate_type) = draw.one_of(all_types());
-    const bool tiny = draw.chance(5);  // and long
-    problem.K = draw.size(tiny ? 3 : 200);
-    problem.V = draw.size(tiny ? 3 : 200);
-    problem.H = draw.size(tiny ? 1 : 4);
-    problem.HV = problem.H * draw.size(tiny ? 1 : 3);
-    problem.B = draw.size(4);
+    // A few are long. Those have states of at least 16 numbers: the error of a single one, which may happen to be near zero
+    // after thousands of tokens, says nothing.
+    const bool is_long = draw.chance(4) && problem.recurrence.row->state_dims;
+    problem.K = draw.size(is_long ? 3 : 200);
+    problem.V = is_long ? draw.number(16, 20) : draw.size(200);
+    problem.H = draw.size(is_long ? 1 : 4);
+    problem.HV = problem.H * draw.size(is_long ? 1 : 5);
+    problem.B = is_long ? 1 : draw.size(4);
     const int64_t longest = most_work / (problem.B * problem.HV * problem.K * problem.V);
-    problem.T = std::min(tiny && problem.recurrence.row->state_dims ? draw.number(1, 65537) : draw.size(400), longest + 1);
+    problem.T = is_long ? draw.number(1, 65537) : std::min(draw.size(400), longest + 1);
     if (draw.chance(3)) problem.T = 0;
     problem.heads = draw.chance(50) ? HALATION_HEADS_TILED : HALATION_HEADS_GROUPED;
     problem.causal = draw.chance(80);

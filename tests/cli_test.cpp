@@ -105,18 +105,26 @@ TEST_CASE_METHOD(Cli, "cli: times kernels") {
 }
 
 TEST_CASE_METHOD(Cli, "halation_generate: says in one line what is wrong") {
-    const std::string kernel = "kernel '" + path("") + "' ";
+    const std::string kernel = "kernel '" + path("") + "' ", gla = kernel + "name=x recurrence=gla form=recurrent isa=avx2 ";
     const std::pair<std::string, std::string> wrong[] = {
-        {kernel + "lstm recurrent cpu avx2 f32 f32 -", "no recurrence named 'lstm'"},
-        {kernel + "gla backward cpu avx2 f32 f32 -", "no form 'backward'"},
-        {kernel + "hgrn parallel cpu avx2 f32 f32 -", "hgrn has no parallel form"},
-        {kernel + "gla recurrent metal avx2 f32 f32 -", "no backend 'metal'"},
-        {kernel + "gla recurrent cpu sse f32 f32 -", "'sse'"},
-        {kernel + "gla recurrent cpu avx2 f64 f32 -", "no type 'f64'"},
-        {kernel + "gla recurrent cpu avx2 f32 f16 -", "no gate type 'f16'"},
-        {kernel + "gla recurrent cpu avx2 f32 f32 relu", "no feature map 'relu'"},
-        {kernel + "gla recurrent cpu avx2 f32", "seven words"},
-        {"kernel '" + path("none") + "' gla recurrent cpu avx2 f32 f32 -", "No such file or directory"},
+        {kernel + "name=x recurrence=lstm form=recurrent isa=avx2", "no recurrence named 'lstm'"},
+        {kernel + "name=x recurrence=gla form=backward isa=avx2", "no form 'backward'"},
+        {kernel + "name=x recurrence=hgrn form=parallel isa=avx2", "hgrn has no parallel form"},
+        {kernel + "name=x recurrence=gla form=recurrent isa=sse", "'sse'"},
+        {kernel + "name=1x recurrence=gla form=recurrent isa=avx2", "name: got '1x'; must be a C identifier"},
+        {gla + "backend=metal", "no backend 'metal'"},
+        {gla + "os=beos", "no os 'beos'"},
+        {gla + "type=f64", "no type 'f64'"},
+        {gla + "gates=f16", "no gate type 'f16'"},
+        {gla + "feature_map=relu", "no feature map 'relu'"},
+        {gla + "key_dim=0", "key_dim: got '0'; may be any, or 1 to 65536"},
+        {gla + "value_dim=33", "value_dim: got 33; must be any, or a multiple of 32 for isa avx2, form recurrent"},
+        {gla + "parameters=chunks=8", "no schedule parameter 'chunks'; there are: chunk, value_vectors"},
+        {gla + "parameters=chunk=7", "segment: got 64; must be a multiple of chunk, 7"},
+        {gla + "schedule=mine", "no schedule 'mine' was registered; there are: none"},
+        {gla + "colour=red", "'colour=red' is no word of a variant; they are name, recurrence, form"},
+        {gla + "parallel", "'parallel' is no word of a variant"},
+        {"kernel '" + path("none") + "' name=x recurrence=gla form=recurrent isa=avx2", "No such file or directory"},
         {"table f '" + path("none") + "' '" + path("out.cpp") + "'", "cannot read"},
         {"-g halation_chunk recurrence=gla form=recurrent -o '" + path("") + "'", "target=host"},
         {"-g halation_chunk recurrence=gla form=recurrent target=host", "-o DIR"},

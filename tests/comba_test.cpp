@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-extern "C" const halation_kernel_table *comba_kernels(void);
+#include "comba_kernels.h"
 
 namespace {
 

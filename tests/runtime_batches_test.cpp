@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <algorithm>
+
 using namespace fakes;
 using halation::Tensor;
 
@@ -403,7 +405,9 @@ TEST_CASE("a normalizer is carried like a state") {
     some.push_back({"final_normalizer", Tensor(final_z.data(), {2, 4, 8})});
     plan.run(some);
     CHECK(same_bits(data.o, from_zero));
-    some.push_back({"final_state", Tensor(final_z.data(), {2, 4, 8, 12})});
+    std::vector<float> both(768);  // room for either
+    some.back().second = Tensor(both.data(), {2, 4, 8});
+    some.push_back({"final_state", Tensor(both.data(), {2, 4, 8, 12})});
     CHECK(failure_of([&] { plan.run(some); }).says("final_state: shares memory with final_normalizer"));
 }
 
@@ -444,6 +448,25 @@ TEST_CASE("attention over a cache: queries are its last tokens, causal or not") 
                   plan.run(tensors, batch);
               }).says("offsets: given without cache_offsets; a packed batch of recurrence cached needs both"));
         batch = {};
+        batch.cache_offsets = Tensor(offsets.data(), {2});
+        CHECK(failure_of([&] { plan.run(tensors, batch); }).says("cache_offsets: given without offsets"));
+        // Packed: a sequence with nothing cached, and one with a token too few.
+        std::vector<int32_t> queries = {0, 0, 6}, caches = {0, 0, 11};
+        batch.offsets = Tensor(queries.data(), {3});
+        batch.cache_offsets = Tensor(caches.data(), {3});
+        const std::vector<float> alone = o;
+        plan.run(tensors, batch);
+        CHECK(same_bits(o, alone));
+        queries = {0, 3, 6}, caches = {0, 2, 11};
+        const Failure short_cache = failure_of([&] { plan.run(tensors, batch); });
+        CHECK(short_cache.message.empty() == !causal);
+        if (causal) CHECK(short_cache.says("cache_offsets: sequence 0 has 3 queries, but only 2 tokens are cached"));
+        caches = {0, 0, 11};
+        if (!causal) {
+            plan.run(tensors, batch);
+            CHECK(std::all_of(o.begin(), o.begin() + 3 * 4 * 12, [](float x) { return x == 0; }));
+        }
+        batch = {};
         batch.read_slots = Tensor(offsets.data(), {1});
         CHECK(failure_of([&] { plan.run(tensors, batch); }).says("read_slots: given, but recurrence cached has no state"));
         tensors[1].second = Tensor(k.data(), {1, 5, 2, 8});
@@ -453,4 +476,64 @@ TEST_CASE("attention over a cache: queries are its last tokens, causal or not") 
         tensors[2].second = Tensor(v.data(), {1, 0, 2, 12});
         if (!causal) plan.run(tensors);
     }
+}
+
+TEST_CASE("vectors of integers: byte offsets, 64 bits, flags of any value") {
+    Packed packed({0, 5, 6, 9}, 4);
+    packed.slots({0, 1, 2}, {0, 1, 2});
+    REQUIRE(packed.run().message.empty());
+    const auto o = packed.data.o;
+    // The same offsets, two elements into their memory.
+    std::vector<int64_t> wide = {77, 77, 0, 5, 6, 9};
+    DLTensor view = Tensor(wide.data(), {4}).view();
+    view.byte_offset = 2 * sizeof(int64_t);
+    std::vector<DLTensor> views;
+    std::vector<halation_named_tensor> named;
+    views.reserve(packed.tensors.size());
+    for (const auto &[name, tensor] : packed.tensors) {
+        views.push_back(tensor.view());
+        named.push_back({name.c_str(), &views.back()});
+    }
+    std::vector<uint8_t> flags = {2, 0, 255};
+    const Tensor flag_tensor(flags.data(), {3}), slot_tensor = packed.batch.read_slots;
+    const DLTensor flag_view = flag_tensor.view(), slot_view = slot_tensor.view();
+    auto arguments = HALATION_INIT(halation_arguments);
+    arguments.tensors = named.data();
+    arguments.tensor_count = static_cast<int32_t>(named.size());
+    int64_t shape[] = {4};
+    view.shape = shape;
+    view.strides = nullptr;
+    arguments.offsets = &view;
+    arguments.read_slots = arguments.write_slots = &slot_view;
+    halation::Context context(1);
+    context.add_kernels(*table());
+    halation::Plan plan(context, gated_problem(packed.data));
+    REQUIRE(halation_run(plan.get(), &arguments) == HALATION_OK);
+    CHECK(same_bits(packed.data.o, o));
+    wide[5] = (int64_t(1) << 32) + 9;
+    CHECK(failure_of(halation_run(plan.get(), &arguments)).says("offsets[3]: is 4294967305; the last must be T = 9"));
+    wide[5] = 9;
+    arguments.has_initial_state = &flag_view;
+    REQUIRE(halation_run(plan.get(), &arguments) == HALATION_OK);
+    const size_t tokens = 4 * 12;
+    CHECK(std::equal(o.begin(), o.begin() + static_cast<std::ptrdiff_t>(5 * tokens), packed.data.o.begin()));
+    CHECK(!std::equal(o.begin() + static_cast<std::ptrdiff_t>(5 * tokens), o.begin() + static_cast<std::ptrdiff_t>(6 * tokens),
+                      packed.data.o.begin() + static_cast<std::ptrdiff_t>(5 * tokens)));
+}
+
+TEST_CASE("without tokens, snapshots are taken and shapes still checked") {
+    Gated data(1, 0, 1, 1, 2, 2);
+    std::vector<float> snapshot(4, 9.f), k(10, 0.f);
+    halation::NamedTensors tensors = data.tensors(true, false);
+    tensors.push_back({"snapshot_state", Tensor(snapshot.data(), {1, 1, 2, 2})});
+    halation::Batch batch;
+    std::vector<int32_t> zero = {0};
+    batch.snapshot_sequences = batch.snapshot_tokens = batch.snapshot_slots = Tensor(zero.data(), {1});
+    halation::Context context(1);
+    context.add_kernels(*table());
+    halation::Plan plan(context, gated_problem(data));
+    plan.run(tensors, batch);
+    CHECK(same_bits(snapshot, data.initial));
+    tensors[1].second = Tensor(k.data(), {1, 5, 1, 2});
+    CHECK(failure_of([&] { plan.run(tensors, batch); }).says("k: shape is [1, 5, 1, 2]"));
 }

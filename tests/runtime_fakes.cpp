@@ -255,22 +255,24 @@ const halation_row rows[] = {
 
 constexpr DLDataType f = halation::float32;
 const halation_kernel kernels[] = {
-    {"gated_recurrent", "gated", "cpu", "x86_64", nullptr, HALATION_FORM_RECURRENT, f, f, 1, 1, 4, run_gated_recurrent,
+    {"gated_recurrent", "gated", "cpu", "x86_64", nullptr, HALATION_FORM_RECURRENT, f, f, 0, 0, 1, 1, 4, run_gated_recurrent,
      gated_metadata},
-    {"gated_chunkwise", "gated", "cpu", "x86_64", nullptr, HALATION_FORM_CHUNKWISE, f, f, 4, 8, 4, run_gated_chunkwise,
+    {"gated_chunkwise", "gated", "cpu", "x86_64", nullptr, HALATION_FORM_CHUNKWISE, f, f, 0, 0, 4, 8, 4, run_gated_chunkwise,
      gated_metadata},
-    {"gated_chunkwise_whole", "gated", "cpu", "x86_64", nullptr, HALATION_FORM_CHUNKWISE, f, f, 16, 0, 0, run_gated_chunkwise,
+    {"gated_chunkwise_whole", "gated", "cpu", "x86_64", nullptr, HALATION_FORM_CHUNKWISE, f, f, 0, 0, 16, 0, 0,
+     run_gated_chunkwise, gated_metadata},
+    {"gated_chunkwise_neon", "gated", "cpu", "neon", nullptr, HALATION_FORM_CHUNKWISE, f, f, 0, 0, 32, 0, 0, run_gated_chunkwise,
      gated_metadata},
-    {"gated_chunkwise_neon", "gated", "cpu", "neon", nullptr, HALATION_FORM_CHUNKWISE, f, f, 32, 0, 0, run_gated_chunkwise,
+    {"gated_parallel_neon", "gated", "cpu", "neon", nullptr, HALATION_FORM_PARALLEL, f, f, 0, 0, 0, 0, 0, run_gated_chunkwise,
      gated_metadata},
-    {"gated_parallel_neon", "gated", "cpu", "neon", nullptr, HALATION_FORM_PARALLEL, f, f, 0, 0, 0, run_gated_chunkwise,
-     gated_metadata},
-    {"retention_recurrent", "retention", "cpu", "x86_64", nullptr, HALATION_FORM_RECURRENT, f, f, 1, 1, 0, run_retention,
+    {"retention_recurrent", "retention", "cpu", "x86_64", nullptr, HALATION_FORM_RECURRENT, f, f, 0, 0, 1, 1, 0, run_retention,
      retention_metadata},
-    {"normalized_recurrent", "normalized", "cpu", "x86_64", "elu+1", HALATION_FORM_RECURRENT, f, f, 1, 1, 4, run_normalized,
+    {"normalized_recurrent", "normalized", "cpu", "x86_64", "elu+1", HALATION_FORM_RECURRENT, f, f, 0, 0, 1, 1, 4, run_normalized,
      normalized_metadata},
-    {"plain_recurrent", "plain", "cpu", "x86_64", nullptr, HALATION_FORM_RECURRENT, f, f, 1, 3, 2, run_plain, plain_metadata},
-    {"cached_parallel", "cached", "cpu", "x86_64", nullptr, HALATION_FORM_PARALLEL, f, f, 0, 4, 0, run_cached, cached_metadata},
+    {"plain_recurrent", "plain", "cpu", "x86_64", nullptr, HALATION_FORM_RECURRENT, f, f, 0, 0, 1, 3, 2, run_plain,
+     plain_metadata},
+    {"cached_parallel", "cached", "cpu", "x86_64", nullptr, HALATION_FORM_PARALLEL, f, f, 0, 0, 0, 4, 0, run_cached,
+     cached_metadata},
 };
 
 }  // namespace

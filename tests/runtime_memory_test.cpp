@@ -297,3 +297,30 @@ TEST_CASE("a kernel that fails is named with its own first message") {
         CHECK(close(data.o, expected, 1e-3f));
     }
 }
+
+TEST_CASE("however many threads there are, a call stays within its workspace") {
+    halation::Context context(16);
+    context.add_kernels(*table());
+    // Wakes all threads, which then compete for the tasks of the small call.
+    Gated large(32, 64, 8, 8, 64, 64), small(1, 512, 1, 1, 64, 12), heads(1, 1, 16, 16, 128, 128);
+    halation::Plan all(context, gated_problem(large, HALATION_FORM_RECURRENT));
+    const auto everything = large.tensors(true, true);
+    for (Gated *data : {&small, &heads}) {
+        halation::Plan plan(context, gated_problem(*data, HALATION_FORM_RECURRENT));
+        const auto tensors = data->tensors(true, false);  // the state lives in the workspace
+        halation::Batch batch;
+        batch.workspace_bytes = plan.workspace(tensors, batch);
+        REQUIRE(batch.workspace_bytes > 0);
+        const size_t behind = size_t(1) << 20;
+        std::vector<char> memory(batch.workspace_bytes + behind + 64, 0x11);
+        char *aligned = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+        batch.workspace = aligned;
+        bool within = true;
+        for (int round = 0; round < 60; round++) {
+            if (round % 20 == 0) all.run(everything);
+            plan.run(tensors, batch);
+            for (size_t i = batch.workspace_bytes; i < batch.workspace_bytes + behind; i++) within = within && aligned[i] == 0x11;
+        }
+        CHECK(within);
+    }
+}

@@ -244,6 +244,31 @@ TEST_CASE("strides beyond 32 bits within one call are cut, or go through scratch
             for (int64_t c = 0; c < 4; c++)
                 CHECK(memory.data[d * step + c] == Approx(states[static_cast<size_t>(d * 4 + c)]).margin(1e-4));
     }
+    SECTION("a token further than 2^31 bytes from the next") {
+        const int64_t T = 3, step = (int64_t(1) << 29) + 16;
+        Sparse memory(static_cast<size_t>(T * step) * sizeof(float));
+        if (!memory.data) return;
+        Call call(Gated(1, T, 1, 2, 8, 8), HALATION_FORM_RECURRENT);
+        std::vector<float> expected, states;
+        call.data.reference_all(true, &expected, &states);
+        for (int64_t t = 0; t < T; t++) std::copy_n(&call.data.v[static_cast<size_t>(t * 16)], 16, memory.data + t * step);
+        call.set("v", Tensor(memory.data, {1, T, 2, 8}, {1, step, 8, 1}));
+        REQUIRE(call.run().status == HALATION_OK);
+        CHECK(close(call.data.o, expected));
+    }
+    SECTION("channels apart, tokens beyond 2^31 bytes") {
+        const int64_t T = 40, step = int64_t(1) << 26;
+        Sparse memory(static_cast<size_t>(T * step) * sizeof(float));
+        if (!memory.data) return;
+        Call call(Gated(1, T, 1, 1, 4, 4), HALATION_FORM_CHUNKWISE);
+        std::vector<float> expected, states;
+        call.data.reference_all(true, &expected, &states);
+        for (int64_t t = 0; t < T; t++)
+            for (int64_t c = 0; c < 4; c++) memory.data[t * step + 2 * c] = call.data.v[static_cast<size_t>(t * 4 + c)];
+        call.set("v", Tensor(memory.data, {1, T, 1, 4}, {1, step, 1, 2}));
+        REQUIRE(call.run().status == HALATION_OK);
+        CHECK(close(call.data.o, expected));
+    }
     SECTION("cut at whole chunks") {
         const int64_t T = 40, step = int64_t(1) << 27;  // 15 tokens fit into a call, so 12 are taken
         Sparse memory(static_cast<size_t>(T * step) * sizeof(float));

@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <tuple>
+
 using namespace fakes;
 
 namespace {
@@ -95,8 +97,46 @@ TEST_CASE("the best ISA that the machine has is taken, the first added among equ
     CHECK(std::string(halation::Plan(context, problem).describe().kernel) == "gated_recurrent");
 }
 
+TEST_CASE("a kernel made for the problem's dims is preferred, one made for others is none") {
+    halation::Context context(1);
+    OwnTable own("gated");
+    halation_kernel narrow = own.kernels[0];
+    for (const auto &[name, key_dim, value_dim] :
+         {std::tuple("gated_k4", 4, 0), std::tuple("gated_k4_v4", 4, 4), std::tuple("gated_v8", 0, 8)}) {
+        narrow.name = name;
+        narrow.key_dim = key_dim;
+        narrow.value_dim = value_dim;
+        own.kernels.push_back(narrow);
+    }
+    REQUIRE(own.add_to(context).status == HALATION_OK);
+    const auto chosen = [&](int64_t key_dim, int64_t value_dim) {
+        halation::Problem problem("gated", 1, 1, key_dim, value_dim);
+        problem.form = HALATION_FORM_RECURRENT;
+        return std::string(halation::Plan(context, problem).describe().kernel);
+    };
+    CHECK(chosen(4, 4) == "gated_k4_v4");
+    CHECK(chosen(4, 8) == "gated_k4");
+    CHECK(chosen(5, 8) == "gated_v8");
+    CHECK(chosen(5, 5) == "gated_recurrent");
+
+    halation::Context without(1);
+    OwnTable only("gated");
+    only.kernels.assign(1, narrow);
+    only.kernels[0].key_dim = 64;
+    REQUIRE(only.add_to(without).status == HALATION_OK);
+    halation::Problem problem("gated", 1, 1, 32, 8);
+    problem.form = HALATION_FORM_RECURRENT;
+    CHECK(failure_of([&] { halation::Plan plan(without, problem); })
+              .says("no kernel for key_dim and value_dim 32 and 8 for form recurrent of recurrence gated; kernels exist for: 64 "
+                    "and 8"));
+}
+
 TEST_CASE("a table is checked before it is relied on") {
     OwnTable own("gated");
+    SECTION("negative dims") {
+        own.kernels[0].key_dim = -1;
+        CHECK(own.add().says("key_dim is -1 and value_dim 0; neither may be negative"));
+    }
     SECTION("sound") {
         CHECK(own.add().status == HALATION_OK);
     }

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-extern "C" const halation_kernel_table *comba_kernels(void);
+#include "comba_kernels.h"
 
 namespace {
 

@@ -66,6 +66,7 @@ typedef struct halation_kernel {
     const char *recurrence, *backend, *isa, *feature_map; /* feature_map NULL: none */
     halation_form form;
     DLDataType type, gate_type;
+    int32_t key_dim, value_dim;   /* K and V that it is compiled for; 0: any */
     int32_t chunk;                /* tokens in a chunk */
     int32_t segment;              /* most tokens in one call of the kernel, a multiple of chunk; 0: a whole sequence */
     int32_t value_tile;           /* value channels may be split over calls at multiples of this; 0: they may not */

@@ -1,0 +1,35 @@
+# cmake --install: headers, static and shared libraries, what halation_add_kernels() needs in a user's own project, and the
+# packages of CMake and pkg-config that say where all of that is.
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Halation)
+set(data_dir ${CMAKE_INSTALL_DATADIR}/halation)
+
+install(FILES runtime/include/halation.h runtime/include/halation.hpp runtime/include/halation_kernels.h
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+install(TARGETS halation_headers halation_runtime halation_runtime_shared EXPORT HalationTargets)
+install(EXPORT HalationTargets NAMESPACE halation:: DESTINATION ${package_dir})
+install(TARGETS halation_kernels halation_kernels_shared EXPORT HalationKernelsTargets)
+install(EXPORT HalationKernelsTargets NAMESPACE halation:: DESTINATION ${package_dir})
+
+if(TARGET halation_generators)
+    install(TARGETS halation_generators EXPORT HalationGenerateTargets)
+    install(EXPORT HalationGenerateTargets NAMESPACE halation:: DESTINATION ${package_dir})
+    install(DIRECTORY generators schedules DESTINATION ${data_dir} FILES_MATCHING PATTERN "*.h")
+    install(FILES generators/main.cpp DESTINATION ${data_dir}/generators)
+    install(FILES runtime/kernel_glue.cpp DESTINATION ${data_dir}/runtime)
+    install(FILES cmake/HalationKernels.cmake DESTINATION ${package_dir})
+endif()
+if(TARGET halation)
+    install(TARGETS halation RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+configure_package_config_file(cmake/HalationConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/HalationConfig.cmake
+    INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_DATADIR)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/HalationConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/HalationConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/HalationConfigVersion.cmake
+    DESTINATION ${package_dir})
+
+file(RELATIVE_PATH HALATION_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(cmake/halation.pc.in ${CMAKE_CURRENT_BINARY_DIR}/halation.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/halation.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

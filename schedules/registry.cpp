@@ -1,0 +1,28 @@
+#include "schedules.h"
+
+#include <map>
+
+namespace halation {
+namespace {
+
+// Made when first asked for, so that sources may register in any order.
+std::map<std::string, ChunkSchedule> &registered() {
+    static std::map<std::string, ChunkSchedule> all;
+    return all;
+}
+
+}  // namespace
+
+RegisterSchedule::RegisterSchedule(const std::string &name, ChunkSchedule schedule) {
+    registered()[name] = schedule;
+}
+
+ChunkSchedule schedule_named(const std::string &name) {
+    const auto found = registered().find(name);
+    if (found != registered().end()) return found->second;
+    std::string known;
+    for (const auto &[other, schedule] : registered()) known += (known.empty() ? "" : ", ") + other;
+    throw Halide::CompileError("no schedule '" + name + "' was registered; there are: " + (known.empty() ? "none" : known));
+}
+
+}  // namespace halation

@@ -1,0 +1,22 @@
+# Installs the build into an empty folder and builds, from there alone, what users would.
+#   cmake -DBUILD=<build folder> -DSOURCE=<source folder> -P package_test.cmake
+function(run)
+    execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    if(code)
+        list(JOIN ARGN " " command)
+        message(FATAL_ERROR "${command}\n${output}")
+    endif()
+endfunction()
+
+set(folder ${BUILD}/package_test)
+file(REMOVE_RECURSE ${folder})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${folder}/prefix)
+file(COPY ${SOURCE}/examples DESTINATION ${folder})
+set(common -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=${folder}/prefix)
+run(${CMAKE_COMMAND} -S ${SOURCE}/tests/package -B ${folder}/users ${common} -DEXAMPLES=${folder}/examples)
+run(${CMAKE_COMMAND} -S ${folder}/examples/own -B ${folder}/own ${common})
+foreach(project IN ITEMS users own)
+    run(${CMAKE_COMMAND} --build ${folder}/${project})
+    run(${CMAKE_CTEST_COMMAND} --test-dir ${folder}/${project} --output-on-failure)
+endforeach()
+file(REMOVE_RECURSE ${folder})
