@@ -1,10 +1,10 @@
 // What serving costs: a batch through offsets and slots of a pool beside the plainest call; drafts of 1 to 16 tokens beside one;
 // snapshots; states stored in bfloat16. Ratios are medians of pairs timed in turn, so that a machine that slows down slows both.
+#include "paired.h"
+
 #include <halation.hpp>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -21,17 +21,6 @@ struct Options {
     int64_t heads = 16, dim = 128;
     int threads = 1, pairs = 31;
 };
-
-double seconds_of(const std::function<void()> &call) {
-    const auto begin = std::chrono::steady_clock::now();
-    call();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-    return values[values.size() / 2];
-}
 
 // gated_delta or kda, gla, gated: B sequences of T tokens, with room for states of more.
 class Tensors {
@@ -273,24 +262,9 @@ private:
     }
 
     void pair(int64_t B, int64_t T, const std::function<void()> &first, const std::function<void()> &second) const {
-        std::vector<double> a, b, ratios;
-        for (int i = 0; i < 3; i++) first(), second();
-        // Several calls a time where one is short.
-        const double once = std::max(seconds_of(first), 1e-7);
-        const int calls = std::clamp(static_cast<int>(2e-3 / once), 1, 100);
-        const auto several = [&](const std::function<void()> &call) {
-            return seconds_of([&] {
-                       for (int i = 0; i < calls; i++) call();
-                   }) /
-                   calls;
-        };
-        for (int i = 0; i < options_.pairs; i++) {
-            a.push_back(several(first));
-            b.push_back(several(second));
-            ratios.push_back(b.back() / a.back());
-        }
-        std::printf("%6lld %6lld %14.1f %14.1f %8.3f\n", static_cast<long long>(B), static_cast<long long>(T), 1e6 * median(a),
-                    1e6 * median(b), median(ratios));
+        const bench::Paired times = bench::time_in_turn(options_.pairs, first, second);
+        std::printf("%6lld %6lld %14.1f %14.1f %8.3f\n", static_cast<long long>(B), static_cast<long long>(T), 1e6 * times.first,
+                    1e6 * times.second, times.ratio);
         std::fflush(stdout);
     }
 

@@ -12,7 +12,7 @@
 #   FORMS         default: recurrent and chunkwise
 #   TYPES         of q, k, v and o; default f32. GATES: f32 (default), or the same as q
 #   FEATURE_MAPS  elu+1, relu, softmax, identity, for linear_normalized and bidirectional
-#   KEY_DIMS      a number makes kernels for that K alone, which the compiler knows: about a tenth faster. Default any
+#   KEY_DIMS      a number makes kernels for that K alone, which the compiler knows: bench/key_dims.cpp. Default any
 #   ISAS          x86_64, avx2, avx512 or neon; default: those of the processor that is built for
 #   SCHEDULE      parameters of the schedule (schedules/machines.h), and the name of one of your own
 #   VARIANTS      files of lines as in variants.txt, of which ISAS and TYPES keep only those

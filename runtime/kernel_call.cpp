@@ -1,17 +1,11 @@
 #include "kernel_call.h"
 
 namespace halation::runtime {
-namespace {
-
-// A kernel takes a buffer without memory for a question about bounds, so an empty tensor gets some.
-alignas(memory_alignment) char no_elements[memory_alignment];
-
-}  // namespace
 
 void KernelBuffer::fill(const Slice &slice, DLDataType type) {
     buffer.device = 0;
     buffer.device_interface = nullptr;
-    buffer.host = reinterpret_cast<uint8_t *>(slice.data ? slice.data : no_elements);
+    buffer.host = reinterpret_cast<uint8_t *>(slice.data);  // never NULL: tasks without tokens or cache call no kernel
     buffer.flags = 0;
     buffer.type = halide_type_t(static_cast<halide_type_code_t>(type.code), type.bits, 1);
     buffer.dimensions = slice.rank;

@@ -16,6 +16,7 @@ struct KernelBuffer {
     int64_t token_bytes;  // from one token to the next; 0: the buffer stays where it is
     int token_dim;        // -1: none
 
+    // A copy is a view of the same memory, with dimensions of its own.
     KernelBuffer() = default;
     KernelBuffer(const KernelBuffer &from) { *this = from; }
     KernelBuffer &operator=(const KernelBuffer &from) {
@@ -30,11 +31,6 @@ struct KernelBuffer {
     void fill(const Slice &slice, DLDataType type);
     void set_tokens(int64_t tokens) {
         if (token_dim >= 0) dim[token_dim].extent = static_cast<int32_t>(tokens);
-    }
-    // The same memory as another buffer, of the same tensor's shape.
-    void alias(const KernelBuffer &from) {
-        buffer.host = from.buffer.host;
-        for (int d = 0; d < buffer.dimensions; d++) dim[d] = from.dim[d];
     }
 };
 

@@ -43,18 +43,12 @@ Lattice lattice_of(const Placed &placed) {
     return lattice;
 }
 
-int64_t widest(const Lattice &lattice) {
-    Lattice copy = lattice;
-    return copy.count ? copy.take_widest() : 0;
-}
-
 bool apart(Lattice a, Lattice b, int64_t a_bytes, int64_t b_bytes) {
     const int64_t a_end = a.low + a.span() + a_bytes, b_end = b.low + b.span() + b_bytes;
     if (a_end <= b.low || b_end <= a.low) return true;
-    const int64_t step = widest(a);
-    if (step == 0 || step != widest(b)) return false;
-    a.take_widest();
-    b.take_widest();
+    if (a.count == 0 || b.count == 0) return false;
+    const int64_t step = a.take_widest();
+    if (step != b.take_widest()) return false;
     // Both repeat every `step` bytes: they meet if what is repeated meets at some distance in whole steps.
     const int64_t a_span = a.span() + a_bytes, b_span = b.span() + b_bytes;
     if (a_span > step || b_span > step) return false;

@@ -27,7 +27,7 @@ halation_status check_offsets(const char *name, const IntegerView &offsets, int6
 
 // A causal query is one of the cached tokens.
 halation_status check_caches(const halation_plan &plan, const Arguments &arguments) {
-    if (!plan.has_cache || !plan.problem.causal) return HALATION_OK;
+    if (!arguments.cache_offsets.given() || !plan.problem.causal) return HALATION_OK;  // else check_batch has looked
     for (int64_t n = 0; n < arguments.sequences; n++) {
         const Sequence sequence = arguments.sequence(n);
         if (sequence.cached < sequence.length)

@@ -13,7 +13,7 @@ namespace halation::runtime {
 
 class ThreadPool {
 public:
-    // Does task number `task`; `worker` is 0 on the caller's thread and distinct among threads running at once.
+    // Does task number `task`; `worker` is 0 on the caller's thread, and below the threads of the job and distinct among them.
     using Work = void (*)(void *data, int64_t task, int worker);
 
     explicit ThreadPool(int threads) : threads_(threads) {}

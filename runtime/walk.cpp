@@ -130,7 +130,7 @@ private:
 
     void read_state_where_it_was_left() {
         for (int c = 0; c < carried_count; c++)
-            if (plan_.initial[c] >= 0) call_.buffers[plan_.initial[c]].alias(call_.buffers[plan_.final[c]]);
+            if (plan_.initial[c] >= 0) call_.buffers[plan_.initial[c]] = call_.buffers[plan_.final[c]];
     }
 
     // The token at which a snapshot is taken: where the walk may stop. The tokens that are left are then computed twice.

@@ -2,6 +2,7 @@
 // snapshots. Each is held against the plain loop, and one of its sequences against itself alone, bit for bit.
 // HALATION_TEST_SEED=N draws others, HALATION_TEST_COUNT=N that many; a failure names its call's own seed, with which it is
 // drawn again as the first: HALATION_TEST_SEED=that HALATION_TEST_COUNT=1.
+#include "draw.h"
 #include "kernel_run.h"
 
 #include <catch2/catch.hpp>
@@ -11,7 +12,6 @@
 #include <iostream>
 #include <limits>
 #include <numeric>
-#include <random>
 
 using namespace kernels;
 
@@ -21,20 +21,6 @@ unsigned from_environment(const char *name, unsigned otherwise) {
     const char *text = std::getenv(name);
     return text && *text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
 }
-
-class Draw {
-public:
-    explicit Draw(unsigned seed) : generator_(seed) {}
-    int64_t number(int64_t low, int64_t high) { return low + generator_() % (high - low + 1); }
-    // Small ones more often.
-    int64_t size(int64_t most) { return number(1, number(1, most)); }
-    bool chance(int percent) { return number(1, 100) <= percent; }
-    template<typename T> const T &one_of(const std::vector<T> &all) { return all[number(0, all.size() - 1)]; }
-    template<typename T> void shuffle(std::vector<T> &all) { std::shuffle(all.begin(), all.end(), generator_); }
-
-private:
-    std::mt19937 generator_;
-};
 
 constexpr int64_t most_work = 400'000;  // elements of state updated by the plain loops
 

@@ -5,23 +5,10 @@
 
 #include <algorithm>
 
-#include <algorithm>
-
 using namespace fakes;
 using halation::Tensor;
 
 namespace {
-
-halation::Context &context() {
-    static halation::Context made(2);
-    static const bool added = (made.add_kernels(*table()), true);
-    (void)added;
-    return made;
-}
-
-std::vector<float> row(const std::vector<float> &states, int64_t index, int64_t elements) {
-    return {states.begin() + index * elements, states.begin() + (index + 1) * elements};
-}
 
 // A packed batch of T tokens with states of their own for every sequence or slot.
 struct Packed {
@@ -335,22 +322,6 @@ TEST_CASE("values of offsets, slots and flags are checked") {
     CHECK(packed.final[0] == 5.f);
 }
 
-TEST_CASE("pools interleaved row by row are apart") {
-    Gated data(2, 3, 1, 1, 4, 4);
-    std::vector<float> both(64), expected, states;
-    std::copy_n(data.initial.begin(), 16, both.begin());
-    std::copy_n(data.initial.begin() + 16, 16, both.begin() + 32);
-    data.reference_all(true, &expected, &states);
-    auto tensors = data.tensors(false, false);
-    tensors.push_back({"initial_state", Tensor(both.data(), {2, 1, 4, 4}, {32, 16, 4, 1})});
-    tensors.push_back({"final_state", Tensor(both.data() + 16, {2, 1, 4, 4}, {32, 16, 4, 1})});
-    halation::Plan(context(), gated_problem(data)).run(tensors);
-    CHECK(close(data.o, expected));
-    CHECK(close(row(both, 1, 16), row(states, 0, 16)));
-    CHECK(close(row(both, 3, 16), row(states, 1, 16)));
-    CHECK(same_bits(row(both, 2, 16), row(data.initial, 1, 16)));
-}
-
 TEST_CASE("no tokens and no sequences are calls like others") {
     SECTION("T = 0") {
         Gated data(2, 0, 2, 4, 8, 12);
@@ -411,73 +382,6 @@ TEST_CASE("a normalizer is carried like a state") {
     CHECK(failure_of([&] { plan.run(some); }).says("final_state: shares memory with final_normalizer"));
 }
 
-TEST_CASE("attention over a cache: queries are its last tokens, causal or not") {
-    const int64_t T = 6, S = 11;
-    Gated data(1, S, 2, 4, 8, 12);
-    std::vector<float> q(data.g.begin(), data.g.end());
-    q.resize(static_cast<size_t>(T * 4 * 8), 0.3f);
-    std::vector<float> o(static_cast<size_t>(T * 4 * 12)), k = data.q, v(data.v.begin(), data.v.begin() + S * 2 * 12);
-    for (const bool causal : {true, false}) {
-        halation::Problem problem("cached", 2, 4, 8, 12);
-        problem.non_causal = !causal;
-        halation::Plan plan(context(), problem);
-        halation::NamedTensors tensors = {{"q", Tensor(q.data(), {1, T, 4, 8})},
-                                          {"k", Tensor(k.data(), {1, S, 2, 8})},
-                                          {"v", Tensor(v.data(), {1, S, 2, 12})},
-                                          {"o", Tensor(o.data(), {1, T, 4, 12})}};
-        seen.reset();
-        plan.run(tensors);
-        CHECK(seen.most_tokens == 4);  // its segment
-        for (int64_t t = 0; t < T; t++)
-            for (int64_t h = 0; h < 4; h++)
-                for (int64_t c = 0; c < 12; c++) {
-                    double sum = 0;
-                    for (int64_t s = 0; s < (causal ? S - T + t + 1 : S); s++) {
-                        double dot = 0;
-                        for (int64_t d = 0; d < 8; d++)
-                            dot += static_cast<double>(q[static_cast<size_t>((t * 4 + h) * 8 + d)]) *
-                                   k[static_cast<size_t>((s * 2 + h / 2) * 8 + d)];
-                        sum += dot * v[static_cast<size_t>((s * 2 + h / 2) * 12 + c)];
-                    }
-                    CHECK(o[static_cast<size_t>((t * 4 + h) * 12 + c)] == Approx(sum).margin(1e-4));
-                }
-        halation::Batch batch;
-        std::vector<int32_t> offsets = {0, 6};
-        batch.offsets = Tensor(offsets.data(), {2});
-        CHECK(failure_of([&] {
-                  plan.run(tensors, batch);
-              }).says("offsets: given without cache_offsets; a packed batch of recurrence cached needs both"));
-        batch = {};
-        batch.cache_offsets = Tensor(offsets.data(), {2});
-        CHECK(failure_of([&] { plan.run(tensors, batch); }).says("cache_offsets: given without offsets"));
-        // Packed: a sequence with nothing cached, and one with a token too few.
-        std::vector<int32_t> queries = {0, 0, 6}, caches = {0, 0, 11};
-        batch.offsets = Tensor(queries.data(), {3});
-        batch.cache_offsets = Tensor(caches.data(), {3});
-        const std::vector<float> alone = o;
-        plan.run(tensors, batch);
-        CHECK(same_bits(o, alone));
-        queries = {0, 3, 6}, caches = {0, 2, 11};
-        const Failure short_cache = failure_of([&] { plan.run(tensors, batch); });
-        CHECK(short_cache.message.empty() == !causal);
-        if (causal) CHECK(short_cache.says("cache_offsets: sequence 0 has 3 queries, but only 2 tokens are cached"));
-        caches = {0, 0, 11};
-        if (!causal) {
-            plan.run(tensors, batch);
-            CHECK(std::all_of(o.begin(), o.begin() + 3 * 4 * 12, [](float x) { return x == 0; }));
-        }
-        batch = {};
-        batch.read_slots = Tensor(offsets.data(), {1});
-        CHECK(failure_of([&] { plan.run(tensors, batch); }).says("read_slots: given, but recurrence cached has no state"));
-        tensors[1].second = Tensor(k.data(), {1, 5, 2, 8});
-        tensors[2].second = Tensor(v.data(), {1, 5, 2, 12});
-        CHECK((failure_of([&] { plan.run(tensors); }).status == HALATION_OK) == !causal);
-        tensors[1].second = Tensor(k.data(), {1, 0, 2, 8});
-        tensors[2].second = Tensor(v.data(), {1, 0, 2, 12});
-        if (!causal) plan.run(tensors);
-    }
-}
-
 TEST_CASE("vectors of integers: byte offsets, 64 bits, flags of any value") {
     Packed packed({0, 5, 6, 9}, 4);
     packed.slots({0, 1, 2}, {0, 1, 2});
@@ -519,21 +423,4 @@ TEST_CASE("vectors of integers: byte offsets, 64 bits, flags of any value") {
     CHECK(std::equal(o.begin(), o.begin() + static_cast<std::ptrdiff_t>(5 * tokens), packed.data.o.begin()));
     CHECK(!std::equal(o.begin() + static_cast<std::ptrdiff_t>(5 * tokens), o.begin() + static_cast<std::ptrdiff_t>(6 * tokens),
                       packed.data.o.begin() + static_cast<std::ptrdiff_t>(5 * tokens)));
-}
-
-TEST_CASE("without tokens, snapshots are taken and shapes still checked") {
-    Gated data(1, 0, 1, 1, 2, 2);
-    std::vector<float> snapshot(4, 9.f), k(10, 0.f);
-    halation::NamedTensors tensors = data.tensors(true, false);
-    tensors.push_back({"snapshot_state", Tensor(snapshot.data(), {1, 1, 2, 2})});
-    halation::Batch batch;
-    std::vector<int32_t> zero = {0};
-    batch.snapshot_sequences = batch.snapshot_tokens = batch.snapshot_slots = Tensor(zero.data(), {1});
-    halation::Context context(1);
-    context.add_kernels(*table());
-    halation::Plan plan(context, gated_problem(data));
-    plan.run(tensors, batch);
-    CHECK(same_bits(snapshot, data.initial));
-    tensors[1].second = Tensor(k.data(), {1, 5, 1, 2});
-    CHECK(failure_of([&] { plan.run(tensors, batch); }).says("k: shape is [1, 5, 1, 2]"));
 }

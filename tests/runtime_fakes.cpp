@@ -383,4 +383,15 @@ halation::Problem gated_problem(const Gated &data, halation_form form) {
     return problem;
 }
 
+halation::Context &context() {
+    static halation::Context made(2);
+    static const bool added = (made.add_kernels(*table()), true);
+    (void)added;
+    return made;
+}
+
+std::vector<float> row(const std::vector<float> &states, int64_t index, int64_t elements) {
+    return {states.begin() + index * elements, states.begin() + (index + 1) * elements};
+}
+
 }  // namespace fakes

@@ -70,6 +70,12 @@ bool close(const std::vector<float> &a, const std::vector<float> &b, float toler
 
 halation::Problem gated_problem(const Gated &data, halation_form form = HALATION_FORM_AUTO);
 
+// One context for tests that need none of their own, with two threads and the kernels of table().
+halation::Context &context();
+
+// Row `index` of states of so many elements each.
+std::vector<float> row(const std::vector<float> &states, int64_t index, int64_t elements);
+
 // One call of gated, with a context and a plan of its own, whose tensors a test may change.
 struct Call {
     Gated data;

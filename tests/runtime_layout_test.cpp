@@ -1,27 +1,18 @@
 // Pieces of the runtime by themselves, against what one would write without thinking: tensors that meet in memory, bfloat16.
 #include "bfloat16.h"
+#include "draw.h"
 #include "layout.h"
 
 #include <catch2/catch.hpp>
 
 #include <cstring>
 #include <limits>
-#include <random>
 #include <set>
 #include <vector>
 
 using namespace halation::runtime;
 
 namespace {
-
-class Draw {
-public:
-    explicit Draw(unsigned seed) : generator_(seed) {}
-    int64_t number(int64_t low, int64_t high) { return low + generator_() % (high - low + 1); }
-
-private:
-    std::mt19937 generator_;
-};
 
 // The bytes of a tensor one by one; `meets_itself` if any is there twice.
 std::set<int64_t> bytes_of(const TensorView &view, int rank, int element_bytes, bool *meets_itself) {

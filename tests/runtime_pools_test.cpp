@@ -1,25 +1,15 @@
 // Pools drawn at random: states that lie in one another in any way, against a map of every element.
+#include "draw.h"
 #include "runtime_fakes.h"
 
 #include <catch2/catch.hpp>
 
 #include <map>
-#include <random>
 
 using namespace fakes;
 using halation::Tensor;
 
 namespace {
-
-class Draw {
-public:
-    explicit Draw(unsigned seed) : generator_(seed) {}
-    int64_t number(int64_t low, int64_t high) { return low + generator_() % (high - low + 1); }
-    bool once_in(int64_t times) { return number(1, times) == 1; }
-
-private:
-    std::mt19937 generator_;
-};
 
 // Rows of 1 x 2 x 2 elements.
 struct Rows {
@@ -152,4 +142,20 @@ TEST_CASE("no row that is written twice, or read while it is written, gets past 
     CHECK(accepted > 10000);
     CHECK(refused > 5000);
     CHECK(sound_refused < refused / 2);  // views that overlap, though the rows that this call uses do not
+}
+
+TEST_CASE("pools interleaved row by row are apart") {
+    Gated data(2, 3, 1, 1, 4, 4);
+    std::vector<float> both(64), expected, states;
+    std::copy_n(data.initial.begin(), 16, both.begin());
+    std::copy_n(data.initial.begin() + 16, 16, both.begin() + 32);
+    data.reference_all(true, &expected, &states);
+    auto tensors = data.tensors(false, false);
+    tensors.push_back({"initial_state", Tensor(both.data(), {2, 1, 4, 4}, {32, 16, 4, 1})});
+    tensors.push_back({"final_state", Tensor(both.data() + 16, {2, 1, 4, 4}, {32, 16, 4, 1})});
+    halation::Plan(context(), gated_problem(data)).run(tensors);
+    CHECK(close(data.o, expected));
+    CHECK(close(row(both, 1, 16), row(states, 0, 16)));
+    CHECK(close(row(both, 3, 16), row(states, 1, 16)));
+    CHECK(same_bits(row(both, 2, 16), row(data.initial, 1, 16)));
 }

@@ -31,7 +31,7 @@ struct Pool {
         for (size_t i = 0; i < static_cast<size_t>(n * row); i++) pool[i] = 0.01f * static_cast<float>(i % 37);
     }
     std::vector<float> at(const std::vector<float> &where, int64_t slot) const {
-        return {where.begin() + slot * row, where.begin() + (slot + 1) * row};
+        return fakes::row(where, slot, row);
     }
     void ask(int64_t sequence, int64_t token, int64_t slot) {
         sequences.push_back(sequence);
@@ -113,6 +113,23 @@ TEST_CASE("a skipped sequence takes no snapshot") {
     REQUIRE(asked.run(HALATION_FORM_CHUNKWISE).message.empty());
     CHECK(same_bits(asked.at(asked.snapshots, 8), std::vector<float>(384, 9.f)));
     CHECK(!same_bits(asked.at(asked.snapshots, 9), std::vector<float>(384, 9.f)));
+}
+
+TEST_CASE("without tokens, snapshots are taken and shapes still checked") {
+    Gated data(1, 0, 1, 1, 2, 2);
+    std::vector<float> snapshot(4, 9.f), k(10, 0.f);
+    halation::NamedTensors tensors = data.tensors(true, false);
+    tensors.push_back({"snapshot_state", Tensor(snapshot.data(), {1, 1, 2, 2})});
+    halation::Batch batch;
+    std::vector<int32_t> zero = {0};
+    batch.snapshot_sequences = batch.snapshot_tokens = batch.snapshot_slots = Tensor(zero.data(), {1});
+    halation::Context context(1);
+    context.add_kernels(*table());
+    halation::Plan plan(context, gated_problem(data));
+    plan.run(tensors, batch);
+    CHECK(same_bits(snapshot, data.initial));
+    tensors[1].second = Tensor(k.data(), {1, 5, 1, 2});
+    CHECK(failure_of([&] { plan.run(tensors, batch); }).says("k: shape is [1, 5, 1, 2]"));
 }
 
 TEST_CASE("a draft is rolled back to the last accepted token") {
