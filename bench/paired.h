@@ -15,14 +15,16 @@ inline double seconds_of(const std::function<void()> &call) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-inline double median(std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-    return values[values.size() / 2];
+inline double quantile(std::vector<double> values, double part) {
+    std::sort(values.begin(), values.end());
+    return values[static_cast<size_t>(part * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-// Medians in seconds, and the median of the ratios second / first.
+// Seconds of a call, and the ratios second / first: their median and quartiles.
 struct Paired {
-    double first, second, ratio;
+    double first, second;  // medians
+    double least_second;
+    double ratio, ratio_low, ratio_high;
 };
 
 inline Paired time_in_turn(int pairs, const std::function<void()> &first, const std::function<void()> &second) {
@@ -42,7 +44,8 @@ inline Paired time_in_turn(int pairs, const std::function<void()> &first, const 
         b.push_back(several(second));
         ratios.push_back(b.back() / a.back());
     }
-    return {median(a), median(b), median(ratios)};
+    return {quantile(a, 0.5),      quantile(b, 0.5),       *std::min_element(b.begin(), b.end()),
+            quantile(ratios, 0.5), quantile(ratios, 0.25), quantile(ratios, 0.75)};
 }
 
 }  // namespace bench

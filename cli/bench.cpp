@@ -1,5 +1,5 @@
 // halation bench: the time of kernels on random inputs.
-#include "bench_inputs.h"
+#include "bench/inputs.h"
 #include "commands.h"
 #include "compute.h"
 #include "options.h"
@@ -31,13 +31,13 @@ DLDataType type_named(const std::string &name) {
 }
 
 bool has_heads(const halation_row &row) {
-    return has_letter(row, 'H') || has_letter(row, 'G');
+    return bench::has_letter(row, 'H') || bench::has_letter(row, 'G');
 }
 
 Problem problem_of(const halation_row &row, const BenchOptions &options) {
     const int64_t heads = has_heads(row) ? options.heads : 1;
     const int64_t value_heads = has_heads(row) && options.value_heads ? options.value_heads : heads;
-    Problem problem(row.name, heads, value_heads, has_letter(row, 'K') ? options.key_dim : 1, options.value_dim);
+    Problem problem(row.name, heads, value_heads, bench::has_letter(row, 'K') ? options.key_dim : 1, options.value_dim);
     problem.form = form_named(options.kernel.form);
     problem.backend = options.kernel.backend.c_str();
     if (!options.kernel.isa.empty()) problem.isa = options.kernel.isa.c_str();
@@ -51,7 +51,7 @@ std::string sizes_text(const std::vector<const halation_row *> &rows, const Benc
     std::string text;
     const auto add = [&](char letter, int64_t extent) {
         for (const halation_row *row : rows) {
-            if (has_heads(*row) != heads || !has_letter(*row, letter)) continue;
+            if (has_heads(*row) != heads || !bench::has_letter(*row, letter)) continue;
             text += fmt::format("{}{} {}", text.empty() ? "" : "  ", letter_text(*row, letter), extent);
             return;
         }
@@ -71,11 +71,11 @@ std::string time_one(const Context &context, const halation_row &row, const Benc
         fmt::print("{:<18} {:>7} not run: {}\n", row.name, tokens, refused.reason);
         return refused.reason;
     }
-    BenchSizes sizes{options.batch, tokens, 0};
-    if (has_letter(row, 'S')) sizes.cached = options.cached >= 0 ? options.cached : tokens == 1 ? default_cached : 0;
+    bench::Sizes sizes{options.batch, tokens, 0};
+    if (bench::has_letter(row, 'S')) sizes.cached = options.cached >= 0 ? options.cached : tokens == 1 ? default_cached : 0;
     Plan plan(context, problem);
     const halation_choice choice = plan.describe();
-    const BenchInputs inputs(row, problem, sizes);
+    const bench::Inputs inputs(row, problem, sizes);
     using Clock = std::chrono::steady_clock;
     const auto once = [&] {
         const auto start = Clock::now();
@@ -110,7 +110,7 @@ void bench(const BenchOptions &options) {
     for (const std::string &name : options.recurrences) rows.push_back(&row_named(name));
     if (rows.empty())
         for (int i = 0; i < table.row_count; i++) rows.push_back(&table.rows[i]);
-    if (options.cached >= 0 && std::none_of(rows.begin(), rows.end(), [](auto *row) { return has_letter(*row, 'S'); }))
+    if (options.cached >= 0 && std::none_of(rows.begin(), rows.end(), [](auto *row) { return bench::has_letter(*row, 'S'); }))
         throw Error("--cached: none of the recurrences to time has a cache; softmax has");
     Context context(options.kernel.threads);
     context.add_kernels(table);

@@ -3,20 +3,9 @@
 #ifndef HALATION_CLI_COMMANDS_H
 #define HALATION_CLI_COMMANDS_H
 
-#include <CLI/CLI.hpp>
-
-#include <stdexcept>
+#include "command_line.h"
 
 namespace halation::cli {
-
-// Something the user can mend; what() is one line.
-class Error : public std::runtime_error {
-public:
-    using std::runtime_error::runtime_error;
-};
-
-// The command has reported everything itself, and not all was right: exit code 1 without another line.
-struct Failed {};
 
 void add_list(CLI::App &app);
 void add_run(CLI::App &app);

@@ -10,30 +10,6 @@ const char *const form_names[] = {"auto", "recurrent", "chunkwise", "parallel"};
 
 }  // namespace
 
-void add_words(CLI::App &command, const char *name, std::string &value, const std::vector<std::string> &words,
-               const std::string &help) {
-    std::string list;
-    for (const std::string &word : words) list += (list.empty() ? "" : "|") + word;
-    // CLI::IsMember would do, but for a message that lists types and words side by side.
-    const auto check = [words, list](std::string &given) {
-        for (const std::string &word : words)
-            if (word == given) return std::string();
-        return "'" + given + "' is none of " + list;
-    };
-    command.add_option(name, value, help)->check(CLI::Validator(check, ""))->option_text(list);
-}
-
-CLI::Validator between(int64_t least, int64_t most) {
-    // CLI::Range would do, but for a message that takes the text for a number even where it is none.
-    const auto check = [least, most](std::string &given) {
-        int64_t number = 0;
-        const bool good = CLI::detail::lexical_cast(given, number) && least <= number && number <= most;
-        return good ? std::string()
-                    : "'" + given + "' is no whole number from " + std::to_string(least) + " to " + std::to_string(most);
-    };
-    return CLI::Validator(check, "");
-}
-
 void add_threads_option(CLI::App &command, int &threads) {
     command.add_option("--threads", threads, "at most so many threads (default: 0, which is one per\nprocessor)")
         ->check(between(0, 1024))

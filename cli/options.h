@@ -2,9 +2,8 @@
 #ifndef HALATION_CLI_OPTIONS_H
 #define HALATION_CLI_OPTIONS_H
 
+#include "command_line.h"
 #include "halation.h"
-
-#include <CLI/CLI.hpp>
 
 #include <cstdint>
 #include <string>
@@ -33,13 +32,6 @@ void add_threads_option(CLI::App &command, int &threads);
 
 // Throws an Error if two paths name one file, by whatever links.
 void refuse_same_file(const std::string &input, const std::string &output);
-
-// An option of one word that must be one of `words`.
-void add_words(CLI::App &command, const char *name, std::string &value, const std::vector<std::string> &words,
-               const std::string &help);
-
-// A whole number from `least` to `most`.
-CLI::Validator between(int64_t least, int64_t most);
 
 const char *name_of(halation_form form);
 halation_form form_named(const std::string &name);  // empty: auto

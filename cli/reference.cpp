@@ -1,5 +1,7 @@
 #include "reference.h"
 
+#include "oracle/rounding.h"
+
 #include <cmath>
 
 namespace halation::cli {
@@ -22,24 +24,6 @@ oracle::Inputs oracle_inputs(const ProblemFile &file) {
     return inputs;
 }
 
-// Values beyond the type's range are its infinities: a kernel can do no better.
-Array within_range(Array array, Type type) {
-    const std::vector<double> rounded = safetensors::values(safetensors::tensor(type, array.shape, array.values));
-    for (size_t i = 0; i < rounded.size(); i++)
-        if (std::isinf(rounded[i])) array.values[i] = rounded[i];
-    return array;
-}
-
-// The relative error that rounding to a type makes at most. Float32's is inside every bound already.
-double rounding(Type type, const Array &array) {
-    if (type == Type::bf16) return 0x1p-8;
-    if (type != Type::f16) return 0;
-    double norm = 0;  // below 2^-14 the error of F16 is absolute
-    for (double value : array.values)
-        if (std::isfinite(value)) norm += value * value;
-    return 0x1p-11 + (norm > 0 ? 0x1p-25 * std::sqrt(static_cast<double>(array.values.size()) / norm) : 0);
-}
-
 }  // namespace
 
 std::vector<Reference> references(const ProblemFile &file, double tolerance) {
@@ -50,13 +34,13 @@ std::vector<Reference> references(const ProblemFile &file, double tolerance) {
     std::vector<Reference> all;
     const auto add = [&](const char *output, const Array &value, double bound, Type type) {
         if (value.shape.empty()) return;
-        if (std::isnan(tolerance)) bound += rounding(type, value);
-        all.push_back({output, false, within_range(value, type), bound});
+        if (std::isnan(tolerance)) bound += oracle::rounding(type, value);
+        all.push_back({output, false, oracle::within_range(value, type), bound});
         const auto found = file.expected.find(output);
         if (found == file.expected.end()) return;
         Array expected{found->second.shape, safetensors::values(found->second)};
-        if (std::isnan(tolerance)) bound += rounding(found->second.type, expected);
-        all.push_back({output, true, within_range(std::move(expected), type), bound});
+        if (std::isnan(tolerance)) bound += oracle::rounding(found->second.type, expected);
+        all.push_back({output, true, oracle::within_range(std::move(expected), type), bound});
     };
     add("o", outputs.o, bounds.o, file.type);
     add("final_state", outputs.final_state, bounds.final_state, file.state_type);

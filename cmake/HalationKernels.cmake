@@ -1,7 +1,7 @@
 # halation_add_kernels(<target> [TABLE <function>]
 #     [RECURRENCES <name>...] [FORMS recurrent|chunkwise|parallel ...] [TYPES f32|f16|bf16 ...] [GATES f32|same ...]
 #     [FEATURE_MAPS <map>...] [KEY_DIMS any|<K> ...] [VALUE_DIMS any|<V> ...] [BACKENDS cpu] [ISAS <isa>...]
-#     [SCHEDULE [<name>] <parameter>=<value>...]
+#     [SCHEDULE [<name>] <parameter>=<value>...] [TUNED <file>...]
 #     [VARIANTS <file>...]
 #     [RECURRENCE_SOURCES <file>...] [SCHEDULE_SOURCES <file>...] [GENERATOR <target>])
 #
@@ -15,13 +15,15 @@
 #   KEY_DIMS      a number makes kernels for that K alone, which the compiler knows: bench/key_dims.cpp. Default any
 #   ISAS          x86_64, avx2, avx512 or neon; default: those of the processor that is built for
 #   SCHEDULE      parameters of the schedule (schedules/machines.h), and the name of one of your own
+#   TUNED         files that halation-lab keep wrote: schedules for kernels that SCHEDULE says nothing of; those of the variable
+#                 HALATION_TUNED come first
 #   VARIANTS      files of lines as in variants.txt, of which ISAS and TYPES keep only those
 #   RECURRENCE_SOURCES, SCHEDULE_SOURCES  recurrences and schedules of your own: halation::RegisterRow, RegisterSchedule
 #   GENERATOR     the program that makes the kernels, if it is yours
 #
 # Kernels are made again when the program that makes them changes, each by itself.
 function(halation_add_kernels target)
-    set(lists RECURRENCES FORMS TYPES GATES FEATURE_MAPS KEY_DIMS VALUE_DIMS BACKENDS ISAS SCHEDULE VARIANTS
+    set(lists RECURRENCES FORMS TYPES GATES FEATURE_MAPS KEY_DIMS VALUE_DIMS BACKENDS ISAS SCHEDULE TUNED VARIANTS
         RECURRENCE_SOURCES SCHEDULE_SOURCES)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "TABLE;GENERATOR" "${lists}")
     if(arg_UNPARSED_ARGUMENTS)
@@ -34,6 +36,7 @@ function(halation_add_kernels target)
         halation_native_isas(arg_ISAS)
     endif()
     set(types_of_tables ${arg_TYPES})
+    halation_read_tuned("${target}" tuned_lines)
     halation_expand_words("${target}" variants)
     foreach(file IN LISTS arg_VARIANTS)
         halation_expand_variants(${file} "${arg_ISAS}" "${types_of_tables}" expanded)
@@ -54,6 +57,21 @@ function(halation_native_isas result)
         set(${result} x86_64 avx2 avx512 PARENT_SCOPE)
     endif()
 endfunction()
+
+# The lines of files of kept schedules, without their comments.
+macro(halation_read_tuned target result)
+    set(${result} "")
+    foreach(file IN LISTS HALATION_TUNED arg_TUNED)
+        get_filename_component(file "${file}" ABSOLUTE)
+        if(NOT EXISTS "${file}")
+            message(FATAL_ERROR "halation_add_kernels(${target}): there is no file ${file} of kept schedules (TUNED, HALATION_TUNED)")
+        endif()
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+        file(STRINGS "${file}" lines REGEX "^[^#]")
+        list(TRANSFORM lines REPLACE " *#.*$" "")
+        list(APPEND ${result} ${lines})
+    endforeach()
+endmacro()
 
 # The program that makes the kernels: one of the user's own if there are sources of theirs.
 macro(halation_generator target result)
@@ -77,6 +95,18 @@ function(halation_add_generator target)
     endif()
     add_executable(${target} ${HALATION_ROOT}/generators/main.cpp ${ARGN})
     target_link_libraries(${target} PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,halation::generators>")
+endfunction()
+
+# halation_add_lab(<target> <source>...): a lab (docs/experiment.md) that knows these recurrences and schedules besides Halation's.
+function(halation_add_lab target)
+    if(NOT TARGET halation::lab)
+        message(FATAL_ERROR "${target}: the lab needs Halide 21 (find_package(Halation COMPONENTS lab))")
+    endif()
+    # It loads kernels, which find the functions of Halide's runtime that they call in it.
+    add_executable(${target} ${HALATION_ROOT}/lab/main.cpp ${HALATION_ROOT}/runtime/kernel_glue.cpp ${ARGN})
+    set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
+    target_link_libraries(${target} PRIVATE halation::lab "$<LINK_LIBRARY:WHOLE_ARCHIVE,halation::generators>")
+    target_include_directories(${target} SYSTEM PRIVATE ${HALATION_HALIDE_INCLUDE})
 endfunction()
 
 # The variants in the caller's list `list_name`, each with each of the words as its `key`.
@@ -119,6 +149,11 @@ macro(halation_expand_words target result)
             message(FATAL_ERROR "halation_add_kernels(${target}): a dim is '${dim}'; may be any, or a number")
         endif()
     endforeach()
+    # An installed Halation knows the names of its recurrences; those of a user's own are known when their program is.
+    if(EXISTS ${HALATION_ROOT}/recurrences.txt AND NOT arg_RECURRENCE_SOURCES AND NOT arg_GENERATOR)
+        file(STRINGS ${HALATION_ROOT}/recurrences.txt known)
+        halation_require_words("${target}" RECURRENCES "${arg_RECURRENCES}" "${known}")
+    endif()
     set(lines "")
     foreach(recurrence IN LISTS arg_RECURRENCES)
         list(APPEND lines "recurrence=${recurrence}")
@@ -191,12 +226,33 @@ function(halation_finish_variant line result)
     endforeach()
     string(REPLACE "elu+1" "elu" name "${name}")
     string(MAKE_C_IDENTIFIER "${name}" name)
+    if(NOT word_schedule AND NOT word_parameters)
+        halation_tuned_words("${line}" kept)  # not part of the name: the same kernel, made better
+        string(APPEND line "${kept}")
+    endif()
     if(CMAKE_SYSTEM_NAME STREQUAL "Darwin")
         string(APPEND line " os=osx")
     elseif(CMAKE_SYSTEM_NAME STREQUAL "iOS")
         string(APPEND line " os=ios")
     endif()
     set(${result} "name=${name} ${line}" PARENT_SCOPE)
+endfunction()
+
+# The schedule that a kept line gives to a variant, if all other words of the line are among the variant's; the last such line's.
+function(halation_tuned_words variant result)
+    string(REPLACE " " ";" words "${variant}")
+    set(${result} "" PARENT_SCOPE)
+    foreach(line IN LISTS tuned_lines)
+        string(REGEX REPLACE " +" ";" kept "${line}")
+        set(schedule ${kept})
+        list(FILTER schedule INCLUDE REGEX "^(parameters|schedule)=")
+        list(FILTER kept EXCLUDE REGEX "^(parameters|schedule)=")
+        list(REMOVE_ITEM kept ${words})
+        if(NOT kept)
+            list(JOIN schedule " " schedule)
+            set(${result} " ${schedule}" PARENT_SCOPE)
+        endif()
+    endforeach()
 endfunction()
 
 # The lines of a variants table, each with its lists multiplied out.

@@ -17,7 +17,7 @@ public:
     GeneratorParam<std::string> map{"feature_map", "identity"};
     GeneratorParam<Type> type{"type", Float(32)};
     GeneratorParam<Type> gate_type{"gate_type", Float(32)};
-    GeneratorParam<std::string> parameters{"parameters", ""};  // of the schedule, see machines.h
+    GeneratorParam<std::string> parameters{"parameters", ""};  // of the schedule, see parameters.h
 
     Input<Buffer<void, 3>> q{"q"}, k{"k"}, v{"v"};  // (K, H, T), (K, H, T), (V, G, T)
     Input<float> scale{"scale"};
@@ -73,7 +73,7 @@ public:
         m_.output.bound(vv, 0, value_dim).bound(t, 0, tokens);
     }
 
-    void schedule() { bidirectional_cpu(m_, machine_with(get_target(), parameters)); }
+    void schedule() { bidirectional_cpu(m_, machine_with(cpu_machine(get_target()), parameters)); }
 
 private:
     Bidirectional m_;

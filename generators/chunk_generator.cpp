@@ -20,7 +20,7 @@ public:
     GeneratorParam<Type> gate_type{"gate_type", Float(32)};
     GeneratorParam<int> key_dim{"key_dim", 0}, value_dim{"value_dim", 0};  // 0: any
     GeneratorParam<std::string> schedule_name{"schedule", ""};             // empty: Halation's for the form
-    GeneratorParam<std::string> parameters{"parameters", ""};              // of the schedule, see machines.h
+    GeneratorParam<std::string> parameters{"parameters", ""};              // of the schedule, see parameters.h
 
     void configure() {
         const Row &row = row_named(recurrence);
@@ -38,7 +38,7 @@ public:
 
     void generate() {
         const Row &row = row_named(recurrence);
-        const CpuMachine machine = machine_with(get_target(), parameters);
+        const CpuMachine machine = machine_with(cpu_machine(get_target()), parameters, schedule_name);
         ChunkInputs in;
         for (const RowInput &input : row.inputs) {
             auto &buffer = *inputs_.at(input.name);
@@ -106,8 +106,8 @@ public:
     }
 
     void schedule() {
-        const CpuMachine machine = machine_with(get_target(), parameters);
-        if (!std::string(schedule_name).empty()) return schedule_named(schedule_name)(m_, machine);
+        const CpuMachine machine = machine_with(cpu_machine(get_target()), parameters, schedule_name);
+        if (!std::string(schedule_name).empty()) return schedule_named(schedule_name).schedule(m_, machine);
         switch (form) {
         case Form::recurrent:
             return recurrent_cpu(m_, machine);

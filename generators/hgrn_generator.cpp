@@ -16,7 +16,7 @@ public:
     GeneratorParam<Form> form{"form", Form::chunkwise, {{"recurrent", Form::recurrent}, {"chunkwise", Form::chunkwise}}};
     GeneratorParam<Type> type{"type", Float(32)};
     GeneratorParam<Type> gate_type{"gate_type", Float(32)};
-    GeneratorParam<std::string> parameters{"parameters", ""};  // of the schedule, see machines.h
+    GeneratorParam<std::string> parameters{"parameters", ""};  // of the schedule, see parameters.h
 
     Input<Buffer<void, 2>> values{"v"};                      // (V, T)
     Input<Buffer<void, 2>> g{"g"};                           // (V, T)
@@ -64,7 +64,7 @@ public:
         resolve_markers(get_pipeline(), m_);
     }
 
-    void schedule() { scan_cpu(m_, machine_with(get_target(), parameters)); }
+    void schedule() { scan_cpu(m_, machine_with(cpu_machine(get_target()), parameters)); }
 
 private:
     Scan m_;

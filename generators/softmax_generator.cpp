@@ -17,7 +17,7 @@ public:
     GeneratorParam<Form> form{"form", Form::parallel, {{"recurrent", Form::recurrent}, {"parallel", Form::parallel}}};
     GeneratorParam<Type> type{"type", Float(32)};
     GeneratorParam<Type> gate_type{"gate_type", Float(32)};
-    GeneratorParam<std::string> parameters{"parameters", ""};  // of the schedule, see machines.h
+    GeneratorParam<std::string> parameters{"parameters", ""};  // of the schedule, see parameters.h
 
     Input<Buffer<void, 3>> q{"q"};          // (K, G, T)
     Input<Buffer<void, 3>> k{"k"}, v{"v"};  // (K, H, S), (V, H, S)
@@ -77,7 +77,7 @@ public:
         m_.output.bound(vv, 0, value_dim).bound(t, 0, tokens);
     }
 
-    void schedule() { softmax_cpu(m_, form == Form::recurrent, machine_with(get_target(), parameters)); }
+    void schedule() { softmax_cpu(m_, form == Form::recurrent, machine_with(cpu_machine(get_target()), parameters)); }
 
 private:
     Attention m_;

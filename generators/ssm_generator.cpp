@@ -17,7 +17,7 @@ public:
     GeneratorParam<Form> form{"form", Form::chunkwise, {{"recurrent", Form::recurrent}, {"chunkwise", Form::chunkwise}}};
     GeneratorParam<Type> type{"type", Float(32)};
     GeneratorParam<Type> gate_type{"gate_type", Float(32)};
-    GeneratorParam<std::string> parameters{"parameters", ""};  // of the schedule, see machines.h
+    GeneratorParam<std::string> parameters{"parameters", ""};  // of the schedule, see parameters.h
 
     Input<Buffer<void, 2>> x{"x"}, dt{"dt"};                 // (V, T)
     Input<Buffer<void, 2>> A{"A"};                           // (N, V)
@@ -86,7 +86,7 @@ public:
         resolve_markers(get_pipeline(), m_);
     }
 
-    void schedule() { scan_cpu(m_, machine_with(get_target(), parameters)); }
+    void schedule() { scan_cpu(m_, machine_with(cpu_machine(get_target()), parameters)); }
 
 private:
     Scan m_;

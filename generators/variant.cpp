@@ -104,7 +104,15 @@ Form Variant::form_value() const {
 }
 
 CpuMachine Variant::machine() const {
-    return machine_with(cpu_machine(isa), parameters);
+    return machine_with(cpu_machine(isa), parameters, schedule);
+}
+
+Scheduled Variant::scheduled() const {
+    const std::string generator = recurrence_named(recurrence).generator;
+    if (generator == "halation_softmax") return Scheduled::softmax;
+    if (generator == "halation_bidirectional") return Scheduled::bidirectional;
+    if (generator != "halation_chunk") return Scheduled::scan;
+    return form == "recurrent" ? Scheduled::recurrent : form == "chunkwise" ? Scheduled::chunkwise : Scheduled::parallel;
 }
 
 std::string Variant::halide_target() const {

@@ -3,10 +3,8 @@
 #ifndef HALATION_GENERATORS_VARIANT_H
 #define HALATION_GENERATORS_VARIANT_H
 
-#include "../schedules/machines.h"
+#include "../schedules/parameters.h"
 #include "recurrence.h"
-
-#include <iosfwd>
 
 namespace halation {
 
@@ -25,11 +23,9 @@ struct Variant {
 
     Form form_value() const;
     CpuMachine machine() const;
+    Scheduled scheduled() const;
     std::string halide_target() const;
 };
-
-// Writes the C++ source that defines the kernel table `function` of these variants.
-void write_kernel_table(std::ostream &out, const std::string &function, const std::vector<Variant> &variants);
 
 }  // namespace halation
 #endif

@@ -4,6 +4,7 @@
 
 #include <Halide.h>
 
+#include <map>
 #include <string>
 
 namespace halation {
@@ -12,9 +13,9 @@ struct CpuMachine {
     std::string isa;     // the name used by the variants table and the runtime
     std::string target;  // features of the Halide target, after arch-bits-os
     int lanes;           // floats in a vector register
-    // Whether the products of all readers with the state share one pass over it: they need readers x chunk x value_vectors
-    // registers.
-    bool readers_together;
+    // 1: the products of all readers with the state share one pass over it, which takes readers x chunk x value_vectors
+    // registers; 0: a pass each.
+    int readers_together;
 
     // The chunkwise schedule.
     int chunk = 4;          // tokens in a chunk
@@ -31,17 +32,14 @@ struct CpuMachine {
     int scan_value_vectors = 1, scan_segment = 256;
     // softmax: keys whose products with a vector of queries are kept in registers.
     int key_rows = 8;
+
+    // Parameters of a schedule of a user's own, by name.
+    std::map<std::string, int> own{};
+    int parameter(const std::string &name) const { return own.at(name); }
 };
 
 const CpuMachine &cpu_machine(const Halide::Target &target);
 const CpuMachine &cpu_machine(const std::string &isa);
-
-// A machine with some facts replaced: "chunk=8,segment=128", or "chunk:8,segment:128", which can be a generator's parameter.
-// Throws Halide::CompileError saying which name or value is wrong and what it may be.
-CpuMachine machine_with(const CpuMachine &machine, const std::string &parameters);
-inline CpuMachine machine_with(const Halide::Target &target, const std::string &parameters) {
-    return machine_with(cpu_machine(target), parameters);
-}
 
 }  // namespace halation
 #endif

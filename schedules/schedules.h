@@ -5,7 +5,7 @@
 #include "../generators/attention.h"
 #include "../generators/chunk.h"
 #include "../generators/scan.h"
-#include "machines.h"
+#include "parameters.h"
 
 namespace halation {
 
@@ -17,12 +17,19 @@ void softmax_cpu(Attention &attention, bool decode, const CpuMachine &machine);
 void bidirectional_cpu(Bidirectional &bidirectional, const CpuMachine &machine);
 
 // A schedule of a user's own, in place of the three for the chunk algorithm: what SCHEDULE <name> of halation_add_kernels()
-// chooses. A source file says, at namespace scope: static halation::RegisterSchedule mine("mine", my_schedule);
+// chooses. A source file says, at namespace scope:
+//     static halation::RegisterSchedule mine("mine", my_schedule, {{"tile", 2, 1, 8, {1, 2, 4}}});
+// Its parameters are what SCHEDULE mine tile=4 sets and halation-lab varies; my_schedule reads machine.parameter("tile").
 using ChunkSchedule = void (*)(Chunk &chunk, const CpuMachine &machine);
-struct RegisterSchedule {
-    RegisterSchedule(const std::string &name, ChunkSchedule schedule);
+struct RegisteredSchedule {
+    ChunkSchedule schedule;
+    std::vector<ScheduleParameter> parameters;
 };
-ChunkSchedule schedule_named(const std::string &name);  // throws Halide::CompileError listing the known names
+struct RegisterSchedule {
+    RegisterSchedule(const std::string &name, ChunkSchedule schedule, std::vector<ScheduleParameter> parameters = {});
+};
+std::vector<std::string> schedule_names();
+const RegisteredSchedule &schedule_named(const std::string &name);  // throws Halide::CompileError listing the known names
 
 }  // namespace halation
 #endif

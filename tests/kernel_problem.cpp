@@ -1,5 +1,7 @@
 #include "kernel_problem.h"
 
+#include "oracle/rounding.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -145,24 +147,6 @@ template<typename Visit> void each_with(Problem &problem, char letter, Visit vis
             if (name == row.inputs[i].name) dims = row.inputs[i].dims;
         if (mentions(dims, letter)) visit(tensor, static_cast<size_t>(std::strchr(dims, letter) - dims));
     }
-}
-
-// Values beyond a type's range are its infinities: a kernel can do no better.
-oracle::Array within_range(oracle::Array array, Type type) {
-    const std::vector<double> rounded = safetensors::values(safetensors::tensor(type, array.shape, array.values));
-    for (size_t i = 0; i < rounded.size(); i++)
-        if (std::isinf(rounded[i])) array.values[i] = rounded[i];
-    return array;
-}
-
-// The relative error that rounding the whole tensor to a type makes at most; that of float32 is in every bound already.
-double rounding(Type type, const oracle::Array &array) {
-    if (type == Type::bf16) return 0x1p-8;
-    if (type != Type::f16) return 0;
-    double norm = 0;  // below 2^-14 the error of f16 is absolute
-    for (double value : array.values)
-        if (std::isfinite(value)) norm += value * value;
-    return 0x1p-11 + (norm > 0 ? 0x1p-25 * std::sqrt(static_cast<double>(array.values.size()) / norm) : 0);
 }
 
 }  // namespace
@@ -395,8 +379,8 @@ std::map<std::string, Expected> expected(const Problem &problem) {
     std::map<std::string, Expected> all;
     const auto add = [&](const char *name, oracle::Array &value, double bound, Type type) {
         if (value.shape.empty()) return;
-        bound += rounding(type, value);
-        all[name] = {within_range(std::move(value), type), bound};
+        bound += oracle::rounding(type, value);
+        all[name] = {oracle::within_range(std::move(value), type), bound};
     };
     add("o", outputs.o, bounds.o, problem.type);
     add("final_state", outputs.final_state, bounds.final_state, problem.state_type);

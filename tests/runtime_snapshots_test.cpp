@@ -30,9 +30,7 @@ struct Pool {
         }
         for (size_t i = 0; i < static_cast<size_t>(n * row); i++) pool[i] = 0.01f * static_cast<float>(i % 37);
     }
-    std::vector<float> at(const std::vector<float> &where, int64_t slot) const {
-        return fakes::row(where, slot, row);
-    }
+    std::vector<float> at(const std::vector<float> &where, int64_t slot) const { return fakes::row(where, slot, row); }
     void ask(int64_t sequence, int64_t token, int64_t slot) {
         sequences.push_back(sequence);
         tokens.push_back(token);

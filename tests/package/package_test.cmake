@@ -15,8 +15,29 @@ file(COPY ${SOURCE}/examples DESTINATION ${folder})
 set(common -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=${folder}/prefix)
 run(${CMAKE_COMMAND} -S ${SOURCE}/tests/package -B ${folder}/users ${common} -DEXAMPLES=${folder}/examples)
 run(${CMAKE_COMMAND} -S ${folder}/examples/own -B ${folder}/own ${common})
-foreach(project IN ITEMS users own)
+run(${CMAKE_COMMAND} -S ${folder}/examples/steps -B ${folder}/steps ${common})
+foreach(project IN ITEMS users own steps)
     run(${CMAKE_COMMAND} --build ${folder}/${project})
     run(${CMAKE_CTEST_COMMAND} --test-dir ${folder}/${project} --output-on-failure)
 endforeach()
+
+# What cannot be meant is refused when CMake runs.
+foreach(words IN ITEMS "RECURRENCES gatd" "RECURRENCES gated FORMS sideways" "RECURRENCES gated TYPES f64" "RECURRENCES gated KEY_DIMS some"
+        "RECURRENCES gated TUNED none.txt" "RECURRENCES gated BACKENDS tpu" "RECURRENCES gated COLOURS red" "TYPES f32")
+    file(WRITE ${folder}/bad/CMakeLists.txt "cmake_minimum_required(VERSION 3.28)
+project(bad LANGUAGES CXX)
+find_package(Halation REQUIRED COMPONENTS generate)
+halation_add_kernels(bad ${words})
+")
+    execute_process(COMMAND ${CMAKE_COMMAND} -S ${folder}/bad -B ${folder}/bad/build ${common}
+        RESULT_VARIABLE code OUTPUT_QUIET ERROR_VARIABLE output)
+    if(code EQUAL 0 OR NOT output MATCHES "halation_add_kernels.bad.")
+        message(FATAL_ERROR "halation_add_kernels(bad ${words}) is not refused: ${output}")
+    endif()
+endforeach()
+
+# The lab as it is installed, and one with a schedule of a user's own.
+set(small --tokens 16 --heads-count 1 --key-dim 8 --value-dim 16 --seconds 0.01)
+run(${folder}/prefix/bin/halation-lab try gated_delta ${small})
+run(${folder}/steps/steps_lab try gated_delta steps step=2 ${small})
 file(REMOVE_RECURSE ${folder})

@@ -1,13 +1,16 @@
-#include "bench_inputs.h"
+#include "inputs.h"
 
 #include "safetensors/safetensors.h"
-#include "shapes.h"
 
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 
-namespace halation::cli {
+namespace bench {
 namespace {
+
+using halation::float32;
+using halation::Tensor;
 
 safetensors::Type type_of(DLDataType type) {
     if (type.bits == 32) return safetensors::Type::f32;
@@ -20,6 +23,18 @@ bool is_one_of(const std::string &name, std::initializer_list<const char *> name
     return false;
 }
 
+bool begins(const std::string &name, const char *start) {
+    return name.rfind(start, 0) == 0;
+}
+
+int64_t element_count(const std::vector<int64_t> &shape, const std::string &name) {
+    int64_t count = 1;
+    bool large = false;
+    for (const int64_t extent : shape) large = __builtin_mul_overflow(count, extent, &count) || large;
+    if (large || count > INT64_MAX / 8) throw std::runtime_error("the tensor " + name + " would be too large");
+    return count;
+}
+
 }  // namespace
 
 bool has_letter(const halation_row &row, char letter) {
@@ -28,22 +43,23 @@ bool has_letter(const halation_row &row, char letter) {
     return false;
 }
 
-BenchInputs::BenchInputs(const halation_row &row, const halation_problem &problem, const BenchSizes &sizes)
+Inputs::Inputs(const halation_row &row, const halation_problem &problem, const Sizes &sizes, Extent extent)
     : problem_(problem), sizes_(sizes) {
+    const bool all = extent == Extent::all;
     for (int i = 0; i < row.input_count; i++) {
         const halation_row_tensor &input = row.inputs[i];
-        if (input.otherwise != HALATION_DEFAULT_REQUIRED) continue;
+        if (!all && input.otherwise != HALATION_DEFAULT_REQUIRED) continue;
         std::string dims = input.dims;
         if (input.last_axis_optional) dims.pop_back();
         add(input.name, dims.c_str(), input.role == HALATION_ROLE_DATA ? problem.type : problem.gate_type);
     }
-    memory_.push_back(allocate("o", row.output_dims, problem.type));
-    tensors_.push_back({"o", Tensor(memory_.back().bytes.get(), problem.type, memory_.back().shape)});
-    if (row.state_dims) add_state("initial_state", "final_state", row.state_dims);
-    if (row.normalizer_dims) add_state("initial_normalizer", "final_normalizer", row.normalizer_dims);
+    Memory &o = allocate("o", row.output_dims, problem.type);
+    tensors_.push_back({"o", Tensor(o.bytes.get(), problem.type, o.shape)});
+    if (row.state_dims) add_state("initial_state", "final_state", row.state_dims, all);
+    if (row.normalizer_dims) add_state("initial_normalizer", "final_normalizer", row.normalizer_dims, all);
 }
 
-BenchInputs::Memory BenchInputs::allocate(const std::string &name, const char *dims, DLDataType type) const {
+Inputs::Memory &Inputs::allocate(const std::string &name, const char *dims, DLDataType type) {
     Memory memory;
     for (const char *letter = dims; *letter; letter++) {
         switch (*letter) {
@@ -70,26 +86,27 @@ BenchInputs::Memory BenchInputs::allocate(const std::string &name, const char *d
             memory.shape.push_back(problem_.value_dim);
         }
     }
-    const int64_t count = element_count(memory.shape, name);
-    memory.bytes.reset(new char[static_cast<size_t>(count) * type.bits / 8]());
-    return memory;
+    memory.bytes.reset(new char[static_cast<size_t>(element_count(memory.shape, name)) * type.bits / 8]());
+    memory_.push_back(std::move(memory));
+    return memory_.back();
 }
 
-void BenchInputs::add(const std::string &name, const char *dims, DLDataType type) {
-    memory_.push_back(allocate(name, dims, type));
-    fill(name, memory_.back(), type);
-    tensors_.push_back({name, Tensor(memory_.back().bytes.get(), type, memory_.back().shape)});
+void Inputs::add(const std::string &name, const char *dims, DLDataType type) {
+    Memory &memory = allocate(name, dims, type);
+    fill(name, memory, type);
+    tensors_.push_back({name, Tensor(memory.bytes.get(), type, memory.shape)});
 }
 
-// From zero on: the calls that warm up make it what it is.
-void BenchInputs::add_state(const char *initial, const char *final, const char *dims) {
-    memory_.push_back(allocate(initial, dims, float32));
-    tensors_.push_back({initial, Tensor(memory_.back().bytes.get(), float32, memory_.back().shape)});
+// From zero on, the calls that warm up make it what it is.
+void Inputs::add_state(const char *initial, const char *final, const char *dims, bool filled) {
+    Memory &memory = allocate(initial, dims, float32);
+    if (filled) fill(initial, memory, float32);
+    tensors_.push_back({initial, Tensor(memory.bytes.get(), float32, memory.shape)});
     tensors_.push_back({final, tensors_.back().second});
 }
 
 // A vector along the last axis at a time.
-void BenchInputs::fill(const std::string &name, Memory &memory, DLDataType type) {
+void Inputs::fill(const std::string &name, Memory &memory, DLDataType type) {
     const int64_t size = memory.shape.back(), count = element_count(memory.shape, name);
     char *to = memory.bytes.get();
     for (int64_t i = 0; size > 0 && i < count / size; i++) {
@@ -104,20 +121,25 @@ void BenchInputs::fill(const std::string &name, Memory &memory, DLDataType type)
     }
 }
 
-std::vector<double> BenchInputs::vector_of(const std::string &name, size_t size) {
+std::vector<double> Inputs::vector_of(const std::string &name, size_t size) {
     std::vector<double> values(size);
     const auto uniform = [&](double low, double high) {
         std::uniform_real_distribution<double> draw(low, high);
         for (double &value : values) value = draw(random_);
     };
-    if (name == "beta") {
+    // Names of gates of a user's own recurrence are understood by their beginnings.
+    if (begins(name, "beta")) {
         uniform(0, 1);
     } else if (name == "dt") {
         uniform(0.001, 0.1);
     } else if (name == "A") {
         uniform(-8, -0.5);
-    } else if (is_one_of(name, {"g", "gv"})) {
+    } else if (name == "gamma") {
+        uniform(0.9, 1);
+    } else if (begins(name, "g")) {
         uniform(-0.1, 0);
+    } else if (name == "initial_normalizer") {
+        uniform(1, 2);  // a sum of features, none of which is negative
     } else {
         std::normal_distribution<double> draw(0, 1);
         double squares = 0;
@@ -132,4 +154,4 @@ std::vector<double> BenchInputs::vector_of(const std::string &name, size_t size)
     return values;
 }
 
-}  // namespace halation::cli
+}  // namespace bench

@@ -1,0 +1,79 @@
+// halation-lab keep: the winner of a sweep, as data that the next build uses.
+#include "commands.h"
+#include "options.h"
+#include "safetensors/output_file.h"
+#include "subject.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+
+namespace halation::lab {
+namespace {
+
+struct KeepOptions {
+    std::string sweep, file = "tuned.txt";
+};
+
+// The words that say which kernels a line is for: all of these must be a variant's for it to apply.
+std::string kernels_of(const Subject &s) {
+    std::string words =
+        fmt::format("recurrence={} form={} backend={} isa={} type={}", s.recurrence, s.form, s.backend, s.isa, s.type);
+    if (!s.feature_map.empty()) words += " feature_map=" + s.feature_map;
+    if (s.known_key_dim) words += fmt::format(" key_dim={}", s.key_dim);
+    if (s.known_value_dim) words += fmt::format(" value_dim={}", s.value_dim);
+    return words + " ";
+}
+
+// The file's lines, without one for these kernels.
+std::string other_lines(const std::string &path, const std::string &kernels) {
+    if (!std::filesystem::exists(path))
+        return "# Schedules found by halation-lab. halation_add_kernels(... TUNED <this file>) gives them to the kernels that a "
+               "line\n"
+               "# names, where a build says nothing else; so does the build of Halation itself, with -DHALATION_TUNED=<this "
+               "file>.\n";
+    std::ifstream in(path);
+    if (!in) throw cli::Error("cannot read " + path + ": " + std::strerror(errno));
+    std::string kept;
+    for (std::string line; std::getline(in, line);)
+        if (line.rfind(kernels, 0) != 0) kept += line + "\n";
+    return kept;
+}
+
+void keep(const KeepOptions &options) {
+    const Sweep sweep = read_sweep(options.sweep);
+    const Result *best = sweep.best();
+    if (!best) throw cli::Error(options.sweep + ": no candidate of this sweep was timed");
+    const Subject &subject = sweep.subject;
+    const std::string kernels = kernels_of(subject);
+    std::string line = kernels + "parameters=" + text_of(best->parameters);
+    if (!subject.schedule.empty()) line += " schedule=" + subject.schedule;
+    line += fmt::format("  # {:.3f} of the shipped time; K {} V {} T {}, {}, {}", best->ratio, subject.key_dim, subject.value_dim,
+                        subject.tokens, sweep.limit.cpu, sweep.date);
+    const std::string text = other_lines(options.file, kernels) + line + "\n";
+    safetensors::OutputFile out(options.file);
+    out.write(text.data(), text.size());
+    out.keep();
+    fmt::print("{}: {}\n", options.file, line);
+    if (best->ratio_high >= 1)
+        fmt::print("(a quarter of the pairs or more saw the shipped schedule as fast: it gains little, if anything)\n");
+}
+
+}  // namespace
+
+void add_keep(CLI::App &app) {
+    auto options = std::make_shared<KeepOptions>();
+    CLI::App *command = app.add_subcommand("keep", "write a sweep's best schedule down for the next build");
+    command->add_option("SWEEP", options->sweep, "the file of a sweep, NAME.jsonl")->required()->option_text("");
+    command
+        ->add_option("--to", options->file,
+                     "the file that builds read (default: tuned.txt); a line for the\nsame kernels is replaced")
+        ->option_text("FILE");
+    command->footer("A build takes it with halation_add_kernels(... TUNED tuned.txt), that of Halation itself with\n"
+                    "-DHALATION_TUNED=<path>/tuned.txt. A line is for one recurrence, form, ISA and type, with any gates.");
+    command->callback(guarded([options] { keep(*options); }));
+}
+
+}  // namespace halation::lab

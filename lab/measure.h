@@ -1,0 +1,18 @@
+// The time of kernels on this machine.
+#ifndef HALATION_LAB_MEASURE_H
+#define HALATION_LAB_MEASURE_H
+
+#include "bench/paired.h"
+#include "kernel.h"
+#include "results.h"
+
+namespace halation::lab {
+
+// Both kernels in turn on the subject's problem; `seconds` bounds how long that takes, roughly. Nothing else should run.
+bench::Paired measure(const LoadedKernel &first, const LoadedKernel &second, const Subject &subject, double seconds);
+
+// The limits of this machine for the subject.
+Limit limit_of(const Subject &subject);
+
+}  // namespace halation::lab
+#endif

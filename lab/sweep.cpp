@@ -1,0 +1,203 @@
+#include "sweep.h"
+
+#include "candidate.h"
+#include "generators/kernel_files.h"
+#include "report/report.h"
+#include "safetensors/output_file.h"
+#include "subject.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fmt/format.h>
+#include <stdexcept>
+#include <thread>
+
+namespace halation::lab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// Ctrl-C stops after what is under way; a second one at once.
+void interrupt(int) {
+    interrupted = 1;
+    std::signal(SIGINT, SIG_DFL);
+}
+
+std::string minutes_text(double seconds) {
+    if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+    return fmt::format("{:.0f} min", seconds / 60);
+}
+
+// "1,2,4"; of many the first and the last.
+std::string values_text(const std::vector<int> &values) {
+    if (values.size() > 8) return fmt::format("{},{}, ... {}", values[0], values[1], values.back());
+    return fmt::format("{}", fmt::join(values, ","));
+}
+
+class Runner {
+public:
+    Runner(Sweep &sweep, const SweepPlan &plan)
+        : sweep_(sweep), plan_(plan), candidates_(plan.search, sweep.axes, plan.start, plan.seed), writer_(plan.results) {}
+
+    bool run() {
+        say(text_of(sweep_.subject));
+        for (const Axis &axis : sweep_.axes)
+            say(fmt::format("  {:<22} {:<30} shipped {}", axis.name, values_text(axis.values), axis.shipped));
+        if (sweep_.results.empty()) writer_.begin(sweep_);
+        shipped_ = sweep_.subject;
+        shipped_.schedule.clear();
+        const Result shipped = make_and_check(shipped_, {}, folder_.sub("shipped"), make_timeout);
+        if (shipped.status != Status::timed) throw std::runtime_error("the shipped schedule: " + shipped.reason);
+        bool ended = false;
+        while (!stopped()) {
+            const std::vector<Parameters> next = candidates_.next(sweep_.results);
+            ended = next.empty();
+            if (ended) break;
+            round(next);
+        }
+        if (!interrupted) finals();
+        return ended;
+    }
+
+private:
+    static constexpr double make_timeout = 300;
+
+    bool stopped() const {
+        const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+        return interrupted || (plan_.most_candidates > 0 && done_ >= plan_.most_candidates) ||
+               (plan_.most_seconds > 0 && seconds > plan_.most_seconds);
+    }
+
+    // A few times as many as are made at once: timing waits for all of them.
+    void round(const std::vector<Parameters> &all) {
+        const size_t at_once = static_cast<size_t>(plan_.jobs) * 4;
+        for (size_t first = 0; first < all.size() && !stopped(); first += at_once) {
+            size_t last = std::min(all.size(), first + at_once);
+            if (plan_.most_candidates > 0) last = std::min(last, first + static_cast<size_t>(plan_.most_candidates - done_));
+            size_t left = all.size() - last;
+            if (plan_.most_candidates > 0)
+                left = std::min(left, static_cast<size_t>(plan_.most_candidates - done_) - (last - first));
+            batch({all.begin() + static_cast<std::ptrdiff_t>(first), all.begin() + static_cast<std::ptrdiff_t>(last)}, left);
+        }
+    }
+
+    void batch(const std::vector<Parameters> &parameters, size_t left_in_round) {
+        std::vector<Result> results(parameters.size());
+        std::vector<std::string> folders;
+        for (size_t i = 0; i < parameters.size(); i++) folders.push_back(folder_.sub(std::to_string(i)));
+        say(fmt::format("making {} candidates", parameters.size()));
+        std::atomic<size_t> next{0};
+        std::vector<std::thread> workers;
+        for (int job = 0; job < plan_.jobs; job++)
+            workers.emplace_back([&] {
+                for (size_t i = next++; i < parameters.size(); i = next++) results[i] = made(parameters[i], folders[i]);
+            });
+        for (std::thread &worker : workers) worker.join();
+        for (size_t i = 0; i < results.size(); i++) {
+            if (results[i].status == Status::timed)
+                time_candidate(sweep_.subject, folders[i], shipped_, {}, folder_.path() + "/shipped", plan_.seconds_each,
+                               results[i]);
+            add(results[i]);
+            done_++;
+            progress(results[i], left_in_round + results.size() - 1 - i);
+        }
+        write_report(sweep_, plan_.report);
+    }
+
+    // What cannot even be said is refused without a process.
+    Result made(const Parameters &parameters, const std::string &folder) const {
+        try {
+            variant_of(sweep_.subject, parameters);
+            return make_and_check(sweep_.subject, parameters, folder, make_timeout);
+        } catch (const Halide::Error &error) {
+            Result result;
+            result.parameters = parameters;
+            result.status = Status::refused;
+            result.reason = error.what();
+            return result;
+        } catch (const std::exception &error) {
+            Result result;
+            result.parameters = parameters;
+            result.reason = error.what();
+            return result;
+        }
+    }
+
+    // The best few once more and longer: the least of many noisy figures is too small.
+    void finals() {
+        std::vector<Result> best = sweep_.results;
+        best.erase(std::remove_if(best.begin(), best.end(), [](const Result &r) { return r.status != Status::timed; }),
+                   best.end());
+        std::sort(best.begin(), best.end(), [](const Result &a, const Result &b) { return a.ratio < b.ratio; });
+        best.resize(std::min<size_t>(best.size(), 4));
+        if (best.empty()) return;
+        say("timing the best once more, longer");
+        const std::string folder = folder_.sub("final");
+        for (Result &result : best) {
+            const Result again = made(result.parameters, folder);
+            if (again.status != Status::timed) continue;
+            time_candidate(sweep_.subject, folder, shipped_, {}, folder_.path() + "/shipped", 6 * plan_.seconds_each, result);
+            add(result);
+            progress(result, 0);
+        }
+        write_report(sweep_, plan_.report);
+    }
+
+    void add(const Result &result) {
+        writer_.add(result);
+        sweep_.put(result);
+    }
+
+    void progress(const Result &result, size_t left) const {
+        const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+        std::string what = result.status == Status::timed
+                               ? fmt::format("{:.4f} ms, {:.3f} of the shipped", 1e3 * result.seconds, result.ratio)
+                               : fmt::format("{}: {}", name_of(result.status), result.reason);
+        const Result *best = sweep_.best();
+        say(fmt::format("{:>4}  {}  {}{}{}", sweep_.results.size(), text_of(result.parameters), what,
+                        best ? fmt::format("; best {:.3f}", best->ratio) : "",
+                        left && done_
+                            ? fmt::format("; {} left{}, {}", left, plan_.search == Search::climb ? " of this round" : "",
+                                          minutes_text(seconds / done_ * static_cast<double>(left)))
+                            : ""));
+    }
+
+    static void say(const std::string &line) { fmt::print(stderr, "{}\n", line); }
+
+    Sweep &sweep_;
+    const SweepPlan &plan_;
+    Candidates candidates_;
+    SweepWriter writer_;
+    WorkFolder folder_;
+    Subject shipped_;
+    int done_ = 0;
+    Clock::time_point begin_ = Clock::now();
+};
+
+}  // namespace
+
+bool run_sweep(Sweep &sweep, const SweepPlan &plan) {
+    interrupted = 0;
+    const auto before = std::signal(SIGINT, interrupt);
+    const bool ended = Runner(sweep, plan).run();
+    std::signal(SIGINT, before);
+    return ended;
+}
+
+void write_report(const Sweep &sweep, const std::string &path) {
+    Subject shipped = sweep.subject;
+    shipped.schedule.clear();
+    const Result *best = sweep.best();
+    const std::string nest_of_best = best ? loop_nest_of(variant_of(sweep.subject, best->parameters)) : "";
+    const std::string page = report_page(sweep, nest_of_best, loop_nest_of(variant_of(shipped, {})));
+    safetensors::OutputFile out(path);
+    out.write(page.data(), page.size());
+    out.keep();
+}
+
+}  // namespace halation::lab
