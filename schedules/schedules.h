@@ -16,7 +16,7 @@ void scan_cpu(Scan &scan, const CpuMachine &machine);
 void softmax_cpu(Attention &attention, bool decode, const CpuMachine &machine);
 void bidirectional_cpu(Bidirectional &bidirectional, const CpuMachine &machine);
 
-// A schedule of a user's own, in place of the three for the chunk algorithm: what SCHEDULE <name> of halation_add_kernels()
+// A schedule of a user's own, in place of the three for the chunk algorithm: what SCHEDULE NAME of halation_add_kernels()
 // chooses. A source file says, at namespace scope:
 //     static halation::RegisterSchedule mine("mine", my_schedule, {{"tile", 2, 1, 8, {1, 2, 4}}});
 // Its parameters are what SCHEDULE mine tile=4 sets and halation-lab varies; my_schedule reads machine.parameter("tile").
