@@ -1,4 +1,5 @@
 #include "demo_chart.h"
+#include "html.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,6 +7,8 @@
 
 namespace halation::demo {
 namespace {
+
+using cli::escape;
 
 // Lengths in the SVG's own units.
 constexpr double bars_width = 720, height = 300;
@@ -75,32 +78,6 @@ NotePlace note_place(double x, double width, const Box &plot, const std::vector<
 }
 
 }  // namespace
-
-std::string escape(const std::string &words) {
-    std::string escaped;
-    for (char c : words) {
-        switch (c) {
-        case '&':
-            escaped += "&amp;";
-            break;
-        case '<':
-            escaped += "&lt;";
-            break;
-        case '>':
-            escaped += "&gt;";
-            break;
-        case '\'':
-            escaped += "&#39;";
-            break;
-        case '"':
-            escaped += "&quot;";
-            break;
-        default:
-            escaped += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-        }
-    }
-    return escaped;
-}
 
 std::string short_number(double value) {
     if (value >= 1e6 && std::fmod(value, 1e5) == 0) return fmt::format("{:g}M", value / 1e6);

@@ -68,7 +68,5 @@ struct BarChart {
 
 std::string svg(const BarChart &chart);
 
-std::string escape(const std::string &text);  // for HTML and SVG
-
 }  // namespace halation::demo
 #endif

@@ -1,6 +1,7 @@
 #include "demo_figures.h"
 #include "demo_results.h"
 #include "demo_style.h"
+#include "html.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,8 @@
 
 namespace halation::demo {
 namespace {
+
+using cli::escape;
 
 std::string number_cell(const std::string &words) {
     return "<td class='n'>" + words + "</td>";

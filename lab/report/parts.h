@@ -2,6 +2,7 @@
 #ifndef HALATION_LAB_REPORT_PARTS_H
 #define HALATION_LAB_REPORT_PARTS_H
 
+#include "cli/html.h"
 #include "lab/results.h"
 
 #include <string>
@@ -11,7 +12,7 @@
 namespace halation::lab::report {
 
 // ---- text (text.cpp)
-std::string escape(const std::string &text);            // for HTML, in elements and in quoted attributes
+using cli::escape;
 std::string script_text(std::string_view script);       // for a script element: cannot end it
 std::string significant(double value, int digits = 3);  // no exponent where it can be read without; "–" if not a number
 std::string fixed(double value, int decimals);          // "–" if not a number

@@ -10,35 +10,6 @@ bool is_positive(double value) {
     return std::isfinite(value) && value > 0;
 }
 
-std::string escape(const std::string &text) {
-    std::string escaped;
-    escaped.reserve(text.size());
-    for (const char c : text) {
-        switch (c) {
-        case '&':
-            escaped += "&amp;";
-            break;
-        case '<':
-            escaped += "&lt;";
-            break;
-        case '>':
-            escaped += "&gt;";
-            break;
-        case '\'':
-            escaped += "&#39;";
-            break;
-        case '"':
-            escaped += "&quot;";
-            break;
-        default:
-            // Control characters may not stand in HTML, not even escaped.
-            escaped +=
-                static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? std::string("\xef\xbf\xbd") : std::string(1, c);
-        }
-    }
-    return escaped;
-}
-
 // "</script" ends a script element wherever it stands, and "<!--" changes how the rest of it is read. Within strings, regular
 // expressions and comments, where alone they can stand in JavaScript, a backslash after the first character changes nothing.
 std::string script_text(std::string_view script) {

@@ -1,12 +1,6 @@
 # Installs the build into an empty folder and builds, from there alone, what users would.
 #   cmake -DBUILD=<build folder> -DSOURCE=<source folder> -P package_test.cmake
-function(run)
-    execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
-    if(code)
-        list(JOIN ARGN " " command)
-        message(FATAL_ERROR "${command}\n${output}")
-    endif()
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/../run.cmake)
 
 set(folder ${BUILD}/package_test)
 file(REMOVE_RECURSE ${folder})

@@ -1,14 +1,7 @@
 # Installs the build into an empty folder, builds the wheel against it, and tests the wheel where users would have it.
 #   cmake -DBUILD=<build folder> -DSOURCE=<source folder> -DPYTHON=<python> [-DKERNELS=<shared library>] -P python_test.cmake
 # PYTHON has requirements.txt: nothing is downloaded. KERNELS has the table comba_kernels.
-function(run)
-    execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
-    if(code)
-        list(JOIN ARGN " " command)
-        message(FATAL_ERROR "${command}\n${output}")
-    endif()
-    set(output "${output}" PARENT_SCOPE)
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/../run.cmake)
 
 function(run_in directory)
     run(${CMAKE_COMMAND} -E chdir ${directory} ${ARGN})
