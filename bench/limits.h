@@ -8,6 +8,7 @@ namespace bench {
 
 struct Limits {
     double multiply_adds_per_second;  // float32, in vectors of the ISA, from registers
+    double exps_per_second;           // the same, of a polynomial of degree 6 after the power of two is split off
     double bytes_per_second;          // reading two arrays and writing a third, none of which fits a cache
 };
 

@@ -1,58 +1,212 @@
-// halation bench: the time of kernels on random inputs.
-#include "bench/inputs.h"
+// halation bench: the time of kernels on random inputs, beside what the machine could do and what others do.
+#include "bench/ggml_peer.h"
+#include "bench/paired.h"
+#include "bench/plain_loop.h"
+#include "bench/work.h"
+#include "bench_results.h"
 #include "commands.h"
 #include "compute.h"
 #include "options.h"
+#include "safetensors/output_file.h"
 #include "shapes.h"
 
 #include <algorithm>
-#include <chrono>
+#include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <fmt/format.h>
+#include <fstream>
 #include <memory>
+#include <sstream>
 
 namespace halation::cli {
 namespace {
 
 struct BenchOptions {
-    std::vector<std::string> recurrences;
+    std::vector<std::string> recurrences, types = {"f32"};
     std::vector<int64_t> tokens = {4096};
+    std::vector<int> threads = {0};
     int64_t batch = 1, heads = 16, value_heads = 0, key_dim = 128, value_dim = 128;
     int64_t cached = -1;  // not given
-    std::string type = "f32";
     int repetitions = 7;
+    bool peers = false;
+    std::string shapes, json, compare;
     KernelOptions kernel;
 };
 
 constexpr int64_t default_cached = 4096;  // where softmax decodes: a cache of the token alone would time nothing
 
-DLDataType type_named(const std::string &name) {
-    return name == "f16" ? float16 : name == "bf16" ? bfloat16 : float32;
-}
+// One thing to time, but for the lengths, types and threads.
+struct Shape {
+    std::string name;
+    const halation_row *row;
+    int64_t heads, value_heads, key_dim, value_dim;
+};
 
 bool has_heads(const halation_row &row) {
     return bench::has_letter(row, 'H') || bench::has_letter(row, 'G');
 }
 
-Problem problem_of(const halation_row &row, const BenchOptions &options) {
+DLDataType type_named(const std::string &name) {
+    return name == "f16" ? float16 : name == "bf16" ? bfloat16 : float32;
+}
+
+Shape shape_of(const halation_row &row, const BenchOptions &options) {
     const int64_t heads = has_heads(row) ? options.heads : 1;
-    const int64_t value_heads = has_heads(row) && options.value_heads ? options.value_heads : heads;
-    Problem problem(row.name, heads, value_heads, bench::has_letter(row, 'K') ? options.key_dim : 1, options.value_dim);
-    problem.form = form_named(options.kernel.form);
-    problem.backend = options.kernel.backend.c_str();
-    if (!options.kernel.isa.empty()) problem.isa = options.kernel.isa.c_str();
-    if (options.kernel.heads == "tiled") problem.head_mapping = HALATION_HEADS_TILED;
-    problem.type = type_named(options.type);
-    return problem;
+    return {"",
+            &row,
+            heads,
+            has_heads(row) && options.value_heads ? options.value_heads : heads,
+            bench::has_letter(row, 'K') ? options.key_dim : 1,
+            options.value_dim};
+}
+
+// Lines of: name recurrence H HV K V.
+std::vector<Shape> read_shapes(const std::string &path) {
+    std::ifstream in(path);
+    if (!in) throw Error("cannot read " + path + ": " + std::strerror(errno));
+    std::vector<Shape> shapes;
+    int number = 0;
+    for (std::string line; std::getline(in, line);) {
+        number++;
+        std::istringstream fields(line.substr(0, line.find('#')));
+        Shape shape;
+        std::string recurrence;
+        if (!(fields >> shape.name)) continue;
+        if (!(fields >> recurrence >> shape.heads >> shape.value_heads >> shape.key_dim >> shape.value_dim) || shape.heads < 1 ||
+            shape.value_heads < 1 || shape.key_dim < 1 || shape.value_dim < 1)
+            throw Error(fmt::format("{}, line {}: expected a name, a recurrence, and the numbers H HV K V; got '{}'", path,
+                                    number, line));
+        shape.row = &row_named(recurrence);
+        shapes.push_back(shape);
+    }
+    if (shapes.empty()) throw Error(path + " has no shapes");
+    return shapes;
+}
+
+class Bench {
+public:
+    Bench(const BenchOptions &options, int threads)
+        : options_(options), threads_(bench::thread_count(threads)), context_(threads) {
+        context_.add_kernels(*halation_kernels());
+    }
+
+    // Why nothing was timed; empty: it was.
+    std::string time(const Shape &shape, int64_t tokens, const std::string &type) {
+        const halation_row &row = *shape.row;
+        Problem problem(row.name, shape.heads, shape.value_heads, shape.key_dim, shape.value_dim);
+        problem.form = form_named(options_.kernel.form);
+        problem.backend = options_.kernel.backend.c_str();
+        if (!options_.kernel.isa.empty()) problem.isa = options_.kernel.isa.c_str();
+        if (options_.kernel.heads == "tiled") problem.head_mapping = HALATION_HEADS_TILED;
+        problem.type = type_named(type);
+        const Refusal refused = refusal(context_, problem);
+        if (refused.status != HALATION_OK) {
+            fmt::print("{:<18} {:>7} not run: {}\n", row.name, tokens, refused.reason);
+            return refused.reason;
+        }
+        bench::Sizes sizes{options_.batch, tokens, 0};
+        if (bench::has_letter(row, 'S')) sizes.cached = options_.cached >= 0 ? options_.cached : tokens == 1 ? default_cached : 0;
+        Plan plan(context_, problem);
+        const halation_choice choice = plan.describe();
+        const bench::Inputs inputs(row, problem, sizes);
+
+        BenchResult result;
+        result.shape = shape.name, result.recurrence = row.name, result.type = type, result.threads = threads_;
+        result.kernel = choice.kernel;  // with form auto, that for one token + that for more
+        const size_t plus = result.kernel.find('+');
+        if (plus != std::string::npos)
+            result.kernel = tokens == 1 ? result.kernel.substr(0, plus) : result.kernel.substr(plus + 1);
+        result.batch = options_.batch, result.tokens = tokens, result.cached = sizes.cached;
+        result.heads = shape.heads, result.value_heads = shape.value_heads;
+        result.key_dim = shape.key_dim, result.value_dim = shape.value_dim;
+
+        const auto run = [&] { plan.run(inputs.tensors()); };
+        measure(run, result);
+        const bench::Work work = bench::work_of(row, problem, sizes);
+        const bench::Floor floor = bench::floor_of(work, limits(choice.isa));
+        result.multiply_adds = work.multiply_adds, result.limit = floor.seconds(), result.binding = floor.binding();
+        if (options_.peers) {
+            // The plain loop is one of one thread.
+            if (threads_ == 1) against("plain", bench::plain_loop(row, problem, sizes, inputs), run, result);
+            against("ggml", bench::ggml_call(row, problem, sizes, threads_), run, result);
+        }
+        print(result);
+        results_.push_back(result);
+        return "";
+    }
+
+    const std::vector<BenchResult> &results() const { return results_; }
+
+    static void print_head(bool peers) {
+        fmt::print("{:<18} {:>7} {:>4} {:>10} {:>10} {:>9} {:>8} {:>6} {:>5} {:<13}{} {}\n", "recurrence", "tokens", "type",
+                   "least ms", "median ms", "ns/(t h)", "tokens/s", "GF/s", "of", "limit", peers ? "  x plain  x ggml" : "",
+                   "kernel");
+    }
+
+private:
+    void measure(const std::function<void()> &run, BenchResult &result) const {
+        // Short calls are repeated until a measurement takes a millisecond, so that the clock does not matter.
+        run();
+        const int calls = std::max(1, static_cast<int>(1e-3 / std::max(bench::seconds_of(run), 1e-7)));
+        std::vector<double> times;
+        for (int i = 0; i < options_.repetitions; i++) {
+            double sum = 0;
+            for (int call = 0; call < calls; call++) sum += bench::seconds_of(run);
+            times.push_back(sum / calls);
+        }
+        result.least = *std::min_element(times.begin(), times.end());
+        result.median = bench::quantile(times, 0.5);
+    }
+
+    void against(const char *name, const std::function<void()> &peer, const std::function<void()> &run,
+                 BenchResult &result) const {
+        if (peer) result.peers[name] = bench::time_in_turn(options_.repetitions, run, peer).ratio;
+    }
+
+    const bench::Limits &limits(const std::string &isa) {
+        if (!limits_.count(isa)) limits_[isa] = bench::measure_limits(isa, threads_);
+        return limits_[isa];
+    }
+
+    void print(const BenchResult &r) const {
+        const double calls = static_cast<double>(r.batch * r.tokens);
+        std::string peers;
+        for (const char *name : {"plain", "ggml"}) {
+            if (!options_.peers) break;
+            const auto found = r.peers.find(name);
+            peers += found == r.peers.end() ? fmt::format("{:>8} ", "-") : fmt::format("{:>8.2f} ", found->second);
+        }
+        std::string what = r.kernel;
+        if (r.cached) what += fmt::format(", after {} cached tokens", r.cached);
+        if (!r.shape.empty()) what = fmt::format("{}: {}", r.shape, what);
+        fmt::print("{:<18} {:>7} {:>4} {:>10.4f} {:>10.4f} {:>9.1f} {:>8.3g} {:>6.1f} {:>3.0f} % {:<13}{} {}\n", r.recurrence,
+                   r.tokens, r.type, r.least * 1e3, r.median * 1e3, r.median / calls / static_cast<double>(r.value_heads) * 1e9,
+                   calls / r.median, 2 * r.multiply_adds / r.median / 1e9, 100 * r.limit / r.median, r.binding, peers, what);
+        std::fflush(stdout);
+    }
+
+    const BenchOptions &options_;
+    int threads_;
+    Context context_;
+    std::map<std::string, bench::Limits> limits_;
+    std::vector<BenchResult> results_;
+};
+
+std::string now() {
+    const std::time_t time = std::time(nullptr);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", std::localtime(&time));
+    return text;
 }
 
 // "H 16  K 128  V 128": the sizes that rows with heads have, or those without.
-std::string sizes_text(const std::vector<const halation_row *> &rows, const BenchOptions &options, bool heads) {
+std::string sizes_text(const std::vector<Shape> &shapes, const BenchOptions &options, bool heads) {
     std::string text;
     const auto add = [&](char letter, int64_t extent) {
-        for (const halation_row *row : rows) {
-            if (has_heads(*row) != heads || !bench::has_letter(*row, letter)) continue;
-            text += fmt::format("{}{} {}", text.empty() ? "" : "  ", letter_text(*row, letter), extent);
+        for (const Shape &shape : shapes) {
+            if (has_heads(*shape.row) != heads || !bench::has_letter(*shape.row, letter)) continue;
+            text += fmt::format("{}{} {}", text.empty() ? "" : "  ", letter_text(*shape.row, letter), extent);
             return;
         }
     };
@@ -63,72 +217,56 @@ std::string sizes_text(const std::vector<const halation_row *> &rows, const Benc
     return text;
 }
 
-// Returns why nothing was timed, or nothing.
-std::string time_one(const Context &context, const halation_row &row, const BenchOptions &options, int64_t tokens) {
-    const Problem problem = problem_of(row, options);
-    const Refusal refused = refusal(context, problem);
-    if (refused.status != HALATION_OK) {
-        fmt::print("{:<18} {:>7} not run: {}\n", row.name, tokens, refused.reason);
-        return refused.reason;
+std::vector<Shape> shapes_of(const BenchOptions &options) {
+    if (!options.shapes.empty()) {
+        if (!options.recurrences.empty())
+            throw Error("--shapes: its file names the recurrences; leave out " + options.recurrences.front());
+        return read_shapes(options.shapes);
     }
-    bench::Sizes sizes{options.batch, tokens, 0};
-    if (bench::has_letter(row, 'S')) sizes.cached = options.cached >= 0 ? options.cached : tokens == 1 ? default_cached : 0;
-    Plan plan(context, problem);
-    const halation_choice choice = plan.describe();
-    const bench::Inputs inputs(row, problem, sizes);
-    using Clock = std::chrono::steady_clock;
-    const auto once = [&] {
-        const auto start = Clock::now();
-        plan.run(inputs.tensors());
-        return std::chrono::duration<double>(Clock::now() - start).count();
-    };
-    // Short calls are repeated until a measurement takes a millisecond, so that the clock does not matter.
-    once();
-    const int calls = std::max(1, static_cast<int>(1e-3 / std::max(once(), 1e-7)));
-    std::vector<double> times;
-    for (int i = 0; i < options.repetitions; i++) {
-        double sum = 0;
-        for (int call = 0; call < calls; call++) sum += once();
-        times.push_back(sum / calls);
-    }
-    std::sort(times.begin(), times.end());
-    const double least = times.front(), median = times[times.size() / 2];
-    const double units = static_cast<double>(options.batch * tokens * problem.value_heads);
-    std::string kernel = choice.kernel;  // with form auto, that for one token + that for more
-    const size_t plus = kernel.find('+');
-    if (plus != std::string::npos) kernel = tokens == 1 ? kernel.substr(0, plus) : kernel.substr(plus + 1);
-    if (sizes.cached) kernel += fmt::format(", after {} cached tokens", sizes.cached);
-    fmt::print("{:<18} {:>7} {:>11.4f} {:>11.4f} {:>10.1f}  {}\n", row.name, tokens, least * 1e3, median * 1e3,
-               median / units * 1e9, kernel);
-    std::fflush(stdout);
-    return "";
+    std::vector<Shape> shapes;
+    const halation_kernel_table &table = *halation_kernels();
+    for (const std::string &name : options.recurrences) shapes.push_back(shape_of(row_named(name), options));
+    if (shapes.empty())
+        for (int i = 0; i < table.row_count; i++) shapes.push_back(shape_of(table.rows[i], options));
+    return shapes;
 }
 
-void bench(const BenchOptions &options) {
-    const halation_kernel_table &table = *halation_kernels();
-    std::vector<const halation_row *> rows;
-    for (const std::string &name : options.recurrences) rows.push_back(&row_named(name));
-    if (rows.empty())
-        for (int i = 0; i < table.row_count; i++) rows.push_back(&table.rows[i]);
-    if (options.cached >= 0 && std::none_of(rows.begin(), rows.end(), [](auto *row) { return bench::has_letter(*row, 'S'); }))
-        throw Error("--cached: none of the recurrences to time has a cache; softmax has");
-    Context context(options.kernel.threads);
-    context.add_kernels(table);
+void print_sizes(const std::vector<Shape> &shapes, const BenchOptions &options, int threads) {
+    const std::string with = sizes_text(shapes, options, true), without = sizes_text(shapes, options, false);
+    fmt::print("B {}", options.batch);
+    if (options.shapes.empty()) fmt::print("  {}", with.empty() ? without : with);
+    if (options.shapes.empty() && !with.empty() && !without.empty()) fmt::print("  (without heads: {})", without);
+    fmt::print("  threads {}\n", threads ? std::to_string(threads) : "all");
+}
 
-    const std::string with = sizes_text(rows, options, true), without = sizes_text(rows, options, false);
-    fmt::print("B {}  {}", options.batch, with.empty() ? without : with);
-    if (!with.empty() && !without.empty()) fmt::print("  (without heads: {})", without);
-    fmt::print("  {}  threads {}\n", options.type, options.kernel.threads ? std::to_string(options.kernel.threads) : "all");
-    fmt::print("{:<18} {:>7} {:>11} {:>11} {:>10}  {}\n", "recurrence", "tokens", "least ms", "median ms", "ns/(t h)", "kernel");
+void run_bench(const BenchOptions &options) {
+    const std::vector<Shape> shapes = shapes_of(options);
+    if (options.cached >= 0 && std::none_of(shapes.begin(), shapes.end(), [](auto &s) { return bench::has_letter(*s.row, 'S'); }))
+        throw Error("--cached: none of the recurrences to time has a cache; softmax has");
+    BenchFile before, file{bench::processor_name(), now(), HALATION_PROJECT_VERSION, {}};
+    if (!options.compare.empty()) before = read_bench(options.compare);
+    if (!options.json.empty()) safetensors::OutputFile{options.json};  // that it cannot be written is said now
+
     std::string reason;
-    bool timed = false;
-    for (const halation_row *row : rows)
-        for (const int64_t tokens : options.tokens) {
-            const std::string refused = time_one(context, *row, options, tokens);
-            timed = timed || refused.empty();
-            if (!refused.empty()) reason = refused;
-        }
-    if (!timed) throw Error("nothing was timed: " + reason);
+    for (const int threads : options.threads) {
+        print_sizes(shapes, options, threads);
+        Bench::print_head(options.peers);
+        Bench bench(options, threads);
+        for (const Shape &shape : shapes)
+            for (const std::string &type : options.types)
+                for (const int64_t tokens : options.tokens) {
+                    const std::string refused = bench.time(shape, tokens, type);
+                    if (!refused.empty()) reason = refused;
+                }
+        file.results.insert(file.results.end(), bench.results().begin(), bench.results().end());
+    }
+    if (file.results.empty()) throw Error("nothing was timed: " + reason);
+    if (options.peers)
+        fmt::print("x: times as fast, in turn. plain: a loop in C++, bench/plain_loop.cpp. {}\n",
+                   bench::ggml_version().empty() ? "This build has no ggml (-DHALATION_BENCH_GGML=<prefix>)"
+                                                 : bench::ggml_version());
+    if (!options.json.empty()) write_bench(options.json, file);
+    if (!options.compare.empty()) fmt::print("\nagainst {} ({})\n{}", options.compare, before.date, comparison(file, before));
 }
 
 }  // namespace
@@ -151,20 +289,37 @@ void add_bench(CLI::App &app) {
     number("--value-heads-count", options->value_heads, "heads of v, for softmax of q (default: as many)", "HV", 1, most_extent);
     number("--key-dim", options->key_dim, "key channels; N of ssm (default: 128)", "K", 1, most_extent);
     number("--value-dim", options->value_dim, "value channels; D of ssm and hgrn (default: 128)", "V", 1, most_extent);
-    add_words(*command, "--type", options->type, {"f32", "f16", "bf16"}, "of q, k, v, o (default: f32)");
+    command
+        ->add_option("--shapes", options->shapes,
+                     "sizes of models instead: lines of name, recurrence, H, HV, K, V\n(bench/shapes.txt)")
+        ->option_text("FILE");
+    command->add_option("--type", options->types, "of q, k, v, o: f32, f16, bf16, one or more (default: f32)")
+        ->delimiter(',')
+        ->check(words({"f32", "f16", "bf16"}))
+        ->option_text("TYPE ...");
     number("--repetitions", options->repetitions, "measurements, after a warm-up (default: 7)", "N", 1, 1000000);
+    number("--threads", options->threads,
+           "at most so many threads, one or more numbers (default: 0, which\nis one per processor)", "N ...", 0, 1024)
+        ->delimiter(',');
+    command->add_flag("--peers", options->peers, "also time a plain loop (with one thread), and ggml where the\nbuild has it");
+    command->add_option("--json", options->json, "also write the results to this file")->option_text("FILE");
+    command->add_option("--compare", options->compare, "print the times over those of such a file")->option_text("FILE");
     add_kernel_options(*command, options->kernel,
                        {"auto (default): recurrent for one token, else chunkwise or, where\nthere is no such form, parallel",
                         "the best that\nthis machine has", "grouped"});
     command->footer(
-        "A line per recurrence and length: least and median time of a call, and the median per token and head of v. Gates are\n"
-        "float32, optional inputs are left out, the state is in place. Exit code 1 if nothing could be timed.\n"
+        "A line per recurrence, type and length: least and median time of a call; of the median, ns per token and head of v,\n"
+        "tokens and floating-point operations a second (two a multiply-add), and the share of the limit: how fast the call's\n"
+        "multiply-adds, exps or memory traffic could be at best on this machine, whichever is slowest, as measured just now;\n"
+        "more than 100 % of memory came from a cache.\n"
+        "Gates are float32, optional inputs are left out, the state is in place. Exit code 1 if nothing could be timed.\n"
         "Times on a shared machine drift: compare what was measured side by side.\n\n"
         "Examples:\n"
         "  halation bench gated_delta kda gla gated --threads 1\n"
         "  halation bench gated_delta,softmax --tokens 1 --threads 1    decode\n"
-        "  halation bench ssm --key-dim 16 --value-dim 2048 --threads 1");
-    command->callback([options] { bench(*options); });
+        "  halation bench ssm --key-dim 16 --value-dim 2048 --threads 1\n"
+        "  halation bench --shapes bench/shapes.txt --tokens 1,4096 --threads 1,2 --json today.json");
+    command->callback([options] { run_bench(*options); });
 }
 
 }  // namespace halation::cli

@@ -159,6 +159,7 @@ void add_check(CLI::App &app) {
     add_kernel_options(*command, options->kernel,
                        {"auto: by each sequence's length (default: all but auto)", "all that\nthis machine has",
                         "the file's metadata,\nelse grouped"});
+    add_threads_option(*command, options->kernel.threads);
     command->add_option("--tolerance", options->tolerance, "largest error allowed, instead of the bounds below")
         ->check(CLI::Validator(
             [](std::string &value) {

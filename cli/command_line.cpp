@@ -59,17 +59,23 @@ int run_program(CLI::App &app, int argc, char **argv) {
     }
 }
 
-void add_words(CLI::App &command, const char *name, std::string &value, const std::vector<std::string> &words,
-               const std::string &help) {
+CLI::Validator words(const std::vector<std::string> &allowed) {
     std::string list;
-    for (const std::string &word : words) list += (list.empty() ? "" : "|") + word;
+    for (const std::string &word : allowed) list += (list.empty() ? "" : "|") + word;
     // CLI::IsMember would do, but for a message that lists types and words side by side.
-    const auto check = [words, list](std::string &given) {
-        for (const std::string &word : words)
+    const auto check = [allowed, list](std::string &given) {
+        for (const std::string &word : allowed)
             if (word == given) return std::string();
         return "'" + given + "' is none of " + list;
     };
-    command.add_option(name, value, help)->check(CLI::Validator(check, ""))->option_text(list);
+    return CLI::Validator(check, "");
+}
+
+void add_words(CLI::App &command, const char *name, std::string &value, const std::vector<std::string> &allowed,
+               const std::string &help) {
+    std::string list;
+    for (const std::string &word : allowed) list += (list.empty() ? "" : "|") + word;
+    command.add_option(name, value, help)->check(words(allowed))->option_text(list);
 }
 
 CLI::Validator between(int64_t least, int64_t most) {

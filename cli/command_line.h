@@ -24,8 +24,11 @@ struct Failed {};
 // 1, or 2 if the command line is wrong.
 int run_program(CLI::App &app, int argc, char **argv);
 
-// An option of one word that must be one of `words`.
-void add_words(CLI::App &command, const char *name, std::string &value, const std::vector<std::string> &words,
+// One of these words.
+CLI::Validator words(const std::vector<std::string> &allowed);
+
+// An option of one word that must be one of `allowed`.
+void add_words(CLI::App &command, const char *name, std::string &value, const std::vector<std::string> &allowed,
                const std::string &help);
 
 // A whole number from `least` to `most`.

@@ -28,7 +28,6 @@ void add_kernel_options(CLI::App &command, KernelOptions &options, const KernelH
               std::string("with HV = n H heads, head h of HV reads head h / n of H\n"
                           "(grouped) or h % H (tiled); default: ") +
                   help.heads);
-    add_threads_option(command, options.threads);
 }
 
 void refuse_same_file(const std::string &input, const std::string &output) {

@@ -25,7 +25,7 @@ struct KernelHelp {
     const char *form, *isa, *heads;
 };
 
-// --form, --backend, --isa, --threads, --heads.
+// --form, --backend, --isa, --heads.
 void add_kernel_options(CLI::App &command, KernelOptions &options, const KernelHelp &help);
 
 void add_threads_option(CLI::App &command, int &threads);

@@ -87,6 +87,7 @@ void add_run(CLI::App &app) {
                        {"auto (default): recurrent for a sequence of one token, else chunkwise\n"
                         "or, where there is no such form (softmax, bidirectional), parallel",
                         "the best that\nthis machine has", "the file's metadata,\nelse grouped"});
+    add_threads_option(*command, options->kernel.threads);
     command
         ->add_option("--chunk", options->kernel.chunk,
                      fmt::format("tokens in a chunk; kernels exist for {}\n(default: the schedule's own)", chunks_text()))

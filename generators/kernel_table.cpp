@@ -81,7 +81,7 @@ void write_row(std::ostream &out, const halation_row &row) {
         out << row.default_scale;
     out << ", {" << quoted(row.refused[0]);
     for (int form = 1; form < 4; form++) out << ", " << quoted(row.refused[form]);
-    out << "}},\n";
+    out << "}, " << row.state_products << ", " << quoted(row.exps) << "},\n";
 }
 
 void write_inputs(std::ostream &out, const halation_row &row) {
@@ -143,6 +143,10 @@ void KernelTable::add_row(const Recurrence &r) {
     row.default_feature_map = kept(r.default_feature_map);
     row.default_scale = r.scale_by_key_dim ? std::nan("") : 1.0;
     for (size_t form = 1; form < 4; form++) row.refused[form] = kept(r.refused[form]);
+    row.state_products = r.state_products;
+    std::string exps;
+    for (const std::string &dims : r.exps) exps += (exps.empty() ? "" : ",") + dims;
+    row.exps = kept(exps);
     rows_.push_back(row);
 }
 

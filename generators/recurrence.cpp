@@ -31,6 +31,11 @@ Recurrence recurrence_of(const Row &row) {
     result.normalizer_dims = row.normalized ? "NGK" : "";
     result.default_feature_map = row.default_feature_map;
     result.scale_by_key_dim = !row.normalized;
+    // The read and the write; and what the write reads of the state before. Decays go into the vectors, chunk by chunk.
+    result.state_products = row.write == Write::additive ? 2 : row.write == Write::delta ? 3 : 4;
+    if (row.log_decay_per_head) result.exps.push_back("G");
+    if (row.log_decay_per_key_channel) result.exps.push_back("GK");
+    if (row.log_decay_per_value_channel) result.exps.push_back("GV");
     return result;
 }
 
@@ -48,6 +53,7 @@ Recurrence ssm() {
     r.output_dims = "BTV";
     r.state_dims = "NKV";
     r.scale_by_key_dim = false;
+    r.exps = {"KV"};
     r.refused[parallel] = "its decays differ by element, so there is no product of a query and a key to mask";
     return r;
 }
@@ -61,6 +67,8 @@ Recurrence hgrn() {
     r.output_dims = "BTV";
     r.state_dims = "NV";
     r.scale_by_key_dim = false;
+    r.state_products = 1;
+    r.exps = {"V"};
     r.refused[parallel] = "it has no keys and queries whose products could be masked";
     return r;
 }

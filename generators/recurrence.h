@@ -20,6 +20,10 @@ struct Recurrence {
     std::string default_feature_map;
     bool scale_by_key_dim = true;        // default scale K^-0.5, else 1
     std::array<std::string, 4> refused;  // by Form: why it has not that form; empty: it has
+    // What a token costs at least: multiply-adds with each element of a head's state, and exponentials, as dims of what they are
+    // of.
+    int state_products = 2;
+    std::vector<std::string> exps;
 };
 
 // All of this build, the rows first.

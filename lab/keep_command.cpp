@@ -30,7 +30,8 @@ std::string kernels_of(const Subject &s) {
 // The file's lines, without one for these kernels.
 std::string other_lines(const std::string &path, const std::string &kernels) {
     if (!std::filesystem::exists(path))
-        return "# Schedules found by halation-lab keep, for the kernels that have all words of a line; the last that fits counts.\n";
+        return "# Schedules found by halation-lab keep, for the kernels that have all words of a line; the last that fits "
+               "counts.\n";
     std::ifstream in(path);
     if (!in) throw cli::Error("cannot read " + path + ": " + std::strerror(errno));
     std::string kept;
@@ -68,7 +69,8 @@ void add_keep(CLI::App &app) {
         ->add_option("--to", options->file,
                      "the file that builds read (default: tuned.txt); a line for the\nsame kernels is replaced")
         ->option_text("FILE");
-    command->footer("A build takes it with halation_add_kernels(... TUNED tuned.txt); that of Halation itself takes a tuned.txt in its top folder,\n"
+    command->footer("A build takes it with halation_add_kernels(... TUNED tuned.txt); that of Halation itself takes a tuned.txt "
+                    "in its top folder,\n"
                     "or -DHALATION_TUNED=FILE. A line is for one recurrence, form, ISA and type, with any gates.");
     command->callback(guarded([options] { keep(*options); }));
 }

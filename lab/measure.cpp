@@ -22,7 +22,7 @@ bench::Paired measure(const LoadedKernel &first, const LoadedKernel &second, con
 
 Limit limit_of(const Subject &subject) {
     const bench::Limits limits = bench::measure_limits(subject.isa, subject.threads);
-    const LeastWork work = work_of(subject);
+    const bench::Work work = work_of(subject);
     return {bench::processor_name(), work.multiply_adds, work.bytes, limits.multiply_adds_per_second, limits.bytes_per_second};
 }
 

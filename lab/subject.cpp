@@ -1,6 +1,5 @@
 #include "subject.h"
 
-#include "bench/inputs.h"
 #include "generators/kernel_table.h"
 
 #include <fmt/format.h>
@@ -22,21 +21,6 @@ Variant variant_with(const Subject &s, const std::string &schedule, const std::s
     if (s.known_key_dim) words.push_back("key_dim=" + std::to_string(s.key_dim));
     if (s.known_value_dim) words.push_back("value_dim=" + std::to_string(s.value_dim));
     return Variant::parse(words);
-}
-
-// Of one token and one head of v, in units of K V: the read q^T S and the write k v^T, and where it has one, the product with
-// the state that the write needs. Decays go into the vectors, chunk by chunk, and cost nothing in the limit.
-double products_with_state(const Recurrence &recurrence) {
-    if (recurrence.generator != "halation_chunk") return 2;
-    switch (row_named(recurrence.name).write) {
-    case Write::additive:
-        return 2;
-    case Write::delta:
-        return 3;
-    case Write::low_rank:
-        return 4;
-    }
-    return 2;
 }
 
 }  // namespace
@@ -65,27 +49,9 @@ Problem problem_of(const Subject &s) {
     return problem;
 }
 
-LeastWork work_of(const Subject &s) {
-    const Recurrence recurrence = recurrence_named(s.recurrence);
+bench::Work work_of(const Subject &s) {
     const KernelTable table({shipped_variant_of(s)});
-    const double tokens = static_cast<double>(s.batch * s.tokens * s.value_heads);
-    const double state = static_cast<double>(s.key_dim * s.value_dim);
-    LeastWork work{};
-    // Every query meets the whole cache and, on average, half of the keys of its own call.
-    const bool softmax = recurrence.generator == "halation_softmax";
-    const double pairs = static_cast<double>(s.cached) + 0.5 * static_cast<double>(s.tokens + 1);
-    const bool channels = recurrence.state_dims == "NV";
-    work.multiply_adds = channels  ? tokens * static_cast<double>(s.value_dim)
-                         : softmax ? tokens * pairs * static_cast<double>(s.key_dim + s.value_dim)
-                                   : tokens * state * products_with_state(recurrence);
-    const Problem problem = problem_of(s);
-    const bench::Inputs inputs(table.rows().front(), problem, {s.batch, s.tokens, s.cached});
-    for (const auto &[name, tensor] : inputs.tensors()) {
-        double elements = 1;
-        for (const int64_t extent : tensor.shape()) elements *= static_cast<double>(extent);
-        work.bytes += elements * tensor.type().bits / 8;  // a state is among them twice: read and written
-    }
-    return work;
+    return bench::work_of(table.rows().front(), problem_of(s), {s.batch, s.tokens, s.cached});
 }
 
 std::string text_of(const Subject &s) {

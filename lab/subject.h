@@ -2,6 +2,7 @@
 #ifndef HALATION_LAB_SUBJECT_H
 #define HALATION_LAB_SUBJECT_H
 
+#include "bench/work.h"
 #include "generators/variant.h"
 #include "results.h"
 
@@ -21,12 +22,8 @@ std::vector<ScheduleParameter> parameters_of(const Subject &subject);
 // The problem that is timed. Points into `subject`.
 Problem problem_of(const Subject &subject);
 
-// Multiply-adds and bytes that one call takes at least, whatever the form: products with the state and writes into it; all
-// inputs, outputs and states once.
-struct LeastWork {
-    double multiply_adds, bytes;
-};
-LeastWork work_of(const Subject &subject);
+// What one call costs at least.
+bench::Work work_of(const Subject &subject);
 
 // "gated_delta chunkwise, cpu avx512 f32, B 1  T 4096  H 16  K 128  V 128, 1 thread"
 std::string text_of(const Subject &subject);

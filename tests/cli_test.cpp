@@ -86,10 +86,10 @@ TEST_CASE_METHOD(Cli, "cli: times kernels") {
     INFO(outcome.out << outcome.error);
     CHECK(outcome.code == 0);
     CHECK(lines(outcome.out) == 2 + 3 * std::stoi(halation("list").out));  // it begins with how many there are
-    CHECK(outcome.out.rfind("B 1  H 2  HV 4  K 16  V 16  (without heads: N 16  D 16)  f32  threads all\n", 0) == 0u);
+    CHECK(outcome.out.rfind("B 1  H 2  HV 4  K 16  V 16  (without heads: N 16  D 16)  threads all\n", 0) == 0u);
 
     outcome = halation("bench ssm,hgrn --repetitions 1 --tokens 4 --threads 1");
-    CHECK(outcome.out.rfind("B 1  N 128  D 128  f32  threads 1\n", 0) == 0u);
+    CHECK(outcome.out.rfind("B 1  N 128  D 128  threads 1\n", 0) == 0u);
     CHECK(lines(outcome.out) == 4);
 
     // Decoding is timed against a cache.
@@ -99,9 +99,50 @@ TEST_CASE_METHOD(Cli, "cli: times kernels") {
     CHECK(outcome.code == 1);
     CHECK(outcome.error == "halation: --cached: none of the recurrences to time has a cache; softmax has\n");
 
+    outcome = halation(bench + "3 --type f32,bf16 --threads 1 2 --peers -- gated softmax");
+    CHECK(outcome.code == 0);
+    CHECK(lines(outcome.out) == 2 * (2 + 4) + 1);
+    CHECK(outcome.out.find("  x plain  x ggml ") != std::string::npos);
+
     outcome = halation("bench bidirectional --form recurrent");
     CHECK(outcome.code == 1);
     CHECK(outcome.error.rfind("halation: nothing was timed: recurrence bidirectional has no form recurrent", 0) == 0u);
+}
+
+TEST_CASE_METHOD(Cli, "cli: bench writes its results and compares them") {
+    const std::string bench = "bench --threads 1 --tokens 3 --repetitions 1 ";
+    std::ofstream(path("shapes.txt"))
+        << "# name recurrence H HV K V\nsmall gated_delta 2 4 16 8  # one\n\nlarger gla 1 1 20 24\n";
+    Outcome outcome = halation(bench + "--shapes " + path("shapes.txt") + " --json " + path("first.json"));
+    INFO(outcome.out << outcome.error);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.out.find(" small: gated_delta_") != std::string::npos);
+    const std::string json = contents(path("first.json"));
+    for (const char *text :
+         {"\"halation_bench\": 1", "\"shape\": \"larger\"", "\"value_heads\": 4", "\"median_seconds\": ", "\"limit_seconds\": "})
+        CHECK(json.find(text) != std::string::npos);
+    outcome = halation(bench + "--shapes " + path("shapes.txt") + " --compare " + path("first.json"));
+    CHECK(outcome.code == 0);
+    CHECK(outcome.out.find("\nagainst " + path("first.json")) != std::string::npos);
+    CHECK(outcome.out.find("larger\n") != std::string::npos);
+
+    std::ofstream(path("bad.txt")) << "name gla 1 1 20\n";
+    std::ofstream(path("none.json")) << "{}";
+    const std::pair<std::string, std::string> wrong[] = {
+        {"gla --compare " + path("first.json") + " --key-dim 8", "the file to compare with has none of these shapes"},
+        {"gla --key-dim 8 --compare " + path("none.json"), path("none.json") + " is no file of halation bench --json: "},
+        {"gla --compare " + path("nothing.json"), "cannot read " + path("nothing.json")},
+        {"gla --json " + path("no/folder.json"), path("no/folder.json")},
+        {"--shapes " + path("bad.txt"), path("bad.txt") + ", line 1: expected a name, a recurrence, and the numbers H HV K V"},
+        {"gla --shapes " + path("shapes.txt"), "--shapes: its file names the recurrences; leave out gla"},
+    };
+    for (const auto &[arguments, message] : wrong) {
+        outcome = halation(bench + arguments);
+        INFO(arguments << ": " << outcome.error);
+        CHECK(outcome.code == 1);
+        CHECK(outcome.error.rfind("halation: " + message, 0) == 0u);
+        CHECK(std::count(outcome.error.begin(), outcome.error.end(), '\n') == 1);
+    }
 }
 
 TEST_CASE_METHOD(Cli, "halation_generate: says in one line what is wrong") {

@@ -59,6 +59,10 @@ typedef struct halation_row {
     const char *default_feature_map; /* NULL: the row has no feature map */
     double default_scale;            /* NaN: K^-0.5, or 1 with a feature map */
     const char *refused[4];          /* by halation_form: NULL if the row has the form, else why not */
+    /* What a token costs at least, for benches; nothing else reads it: multiply-adds with each element of a head's state, and
+     * exponentials, as dims of what they are of: "GK,GV". NULL: none. */
+    int32_t state_products;
+    const char *exps;
 } halation_row;
 
 typedef struct halation_kernel {
