@@ -50,7 +50,7 @@ Inputs::Inputs(const halation_row &row, const halation_problem &problem, const S
         const halation_row_tensor &input = row.inputs[i];
         if (!all && input.otherwise != HALATION_DEFAULT_REQUIRED) continue;
         std::string dims = input.dims;
-        if (input.last_axis_optional) dims.pop_back();
+        if (input.last_axis_optional && !all) dims.pop_back();
         add(input.name, dims.c_str(), input.role == HALATION_ROLE_DATA ? problem.type : problem.gate_type);
     }
     Memory &o = allocate("o", row.output_dims, problem.type);

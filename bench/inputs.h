@@ -19,7 +19,7 @@ struct Sizes {
 // What there is besides the inputs that a call needs.
 enum class Extent {
     required,  // nothing: optional inputs are left out, states start at zero
-    all,       // optional inputs too, and states that are not zero
+    all,       // optional inputs and axes too, and states that are not zero
 };
 
 // Whether a tensor of the row has the letter among its dims.

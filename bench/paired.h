@@ -17,7 +17,9 @@ inline double seconds_of(const std::function<void()> &call) {
 
 inline double quantile(std::vector<double> values, double part) {
     std::sort(values.begin(), values.end());
-    return values[static_cast<size_t>(part * static_cast<double>(values.size() - 1) + 0.5)];
+    const double at = part * static_cast<double>(values.size() - 1);
+    const size_t below = static_cast<size_t>(at), above = std::min(below + 1, values.size() - 1);
+    return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
 // Seconds of a call, and the ratios second / first: their median and quartiles.
@@ -40,8 +42,10 @@ inline Paired time_in_turn(int pairs, const std::function<void()> &first, const 
                calls;
     };
     for (int i = 0; i < pairs; i++) {
-        a.push_back(several(first));
+        // Each comes first every other time.
+        if (i % 2 == 0) a.push_back(several(first));
         b.push_back(several(second));
+        if (i % 2 != 0) a.push_back(several(first));
         ratios.push_back(b.back() / a.back());
     }
     return {quantile(a, 0.5),      quantile(b, 0.5),       *std::min_element(b.begin(), b.end()),

@@ -89,4 +89,16 @@ CLI::Validator between(int64_t least, int64_t most) {
     return CLI::Validator(check, "");
 }
 
+CLI::Validator from_to(double least, double most) {
+    // CLI::Range takes nan.
+    const auto check = [least, most](std::string &given) {
+        double number = 0;
+        const bool good = CLI::detail::lexical_cast(given, number) && least <= number && number <= most;
+        char range[64];
+        std::snprintf(range, sizeof range, "%g to %g", least, most);
+        return good ? std::string() : "'" + given + "' is no number from " + range;
+    };
+    return CLI::Validator(check, "");
+}
+
 }  // namespace halation::cli

@@ -31,8 +31,9 @@ CLI::Validator words(const std::vector<std::string> &allowed);
 void add_words(CLI::App &command, const char *name, std::string &value, const std::vector<std::string> &allowed,
                const std::string &help);
 
-// A whole number from `least` to `most`.
+// A whole number from `least` to `most`; any number.
 CLI::Validator between(int64_t least, int64_t most);
+CLI::Validator from_to(double least, double most);
 
 }  // namespace halation::cli
 #endif

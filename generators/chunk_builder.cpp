@@ -30,6 +30,8 @@ ChunkBuilder::ChunkBuilder(const Row &row, const ChunkInputs &in) : row_(row), i
         if (!holds) throw CompileError("recurrence " + row.name + ": " + what);
     };
     require(!row.bonus || row.read == Read::before_write, "a bonus needs Read::before_write");
+    require(!row.bonus || row.write == Write::additive, "a bonus needs Write::additive");
+    require(!row.normalized || row.read == Read::after_write, "a normalizer needs Read::after_write");
     require(row.write != Write::delta || row.beta, "Write::delta needs beta");
     require(row.write != Write::low_rank || (row.a && row.b), "Write::low_rank needs a and b");
     require(bool(row.decay_per_head) + bool(row.log_decay_per_head) + bool(row.log_decay_per_key_channel) <= 1,

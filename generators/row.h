@@ -74,14 +74,14 @@ struct Row {
 
     Write write = Write::additive;
     Read read = Read::after_write;
-    bool normalized = false;          // o is divided by q^T z, z_t = D z_{t-1} + k; 0/0 = 0
+    bool normalized = false;          // o is divided by q^T z, z_t = D z_{t-1} + k; 0/0 = 0; with Read::after_write
     std::string default_feature_map;  // phi is applied to q and k; empty: the row has none
 
     // The vectors of a token. Defaults: the inputs of those names.
     TokenExpr q = named("q"), k = named("k"), v = named("v");  // K, K, V channels
     TokenExpr a, b;                                            // K channels, for Write::low_rank
     TokenExpr beta;                                            // per head or per value channel, for Write::delta
-    TokenExpr bonus;                                           // K channels, for Read::before_write; none: zero
+    TokenExpr bonus;  // K channels, for Read::before_write and Write::additive; none: zero
 
     // The decay, or its natural logarithm; none: 1. At most one of the first three.
     TokenExpr decay_per_head;               // the decay itself, one number per head

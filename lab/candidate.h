@@ -15,11 +15,19 @@ Result make_and_check(const Subject &subject, const Parameters &parameters, cons
 void time_candidate(const Subject &subject, const std::string &directory, const Subject &other,
                     const Parameters &other_parameters, const std::string &other_directory, double seconds, Result &result);
 
-// What the two processes do: the lab's hidden commands. They read from `input` and return what they write.
+// Writes files of the kernel, of Halide's kinds (generators/kernel_files.h), named "candidate"; returns its loop nest. Throws
+// std::runtime_error.
+std::string write_and_show(const Subject &subject, const Parameters &parameters, const std::string &directory,
+                           const std::vector<std::string> &kinds);
+
+// What these processes do: the lab's hidden commands. They read from `input` and return their result.
 std::string step_make_and_check(const std::string &input);
 std::string step_time(const std::string &input);
+std::string step_show(const std::string &input);
+// What a hidden command prints: the step's result, so that it is found among what a schedule may print.
+std::string run_lab_step(std::string (*step)(const std::string &), const std::string &input);
 
-// A folder that is gone when this is.
+// A folder that is gone when this is; those of processes that were killed go when another is made.
 class WorkFolder {
 public:
     WorkFolder();
@@ -31,6 +39,7 @@ public:
 
 private:
     std::string path_;
+    int lock_ = -1;
 };
 
 }  // namespace halation::lab

@@ -15,7 +15,7 @@ struct Checked {
 
 // Runs the kernel on random inputs of several shapes, the subject's dims among them, and holds outputs and states against a
 // plain loop in double. What is allowed is max(1e-5, 4 times the error of the same loop in float), for 16-bit outputs what
-// rounding them costs.
+// rounding them costs. Throws std::runtime_error where the loop itself overflows or is all rounding errors.
 Checked check_kernel(const LoadedKernel &kernel, const Subject &subject);
 
 }  // namespace halation::lab

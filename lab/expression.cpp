@@ -33,15 +33,22 @@ public:
         if (const auto *op = e.as<Variable>()) return variable(op->name, e);
         if (const auto *op = e.as<Cast>()) return cast(build(op->value), op->value.type(), op->type);
         if (const auto *op = e.as<Let>()) {
+            const auto outer = lets_;
             lets_[op->name] = build(op->value);
-            return build(op->body);
+            Evaluator<T> body = build(op->body);
+            lets_ = outer;
+            return body;
         }
         if (const auto *op = e.as<Add>()) return binary(op, [](T a, T b) { return a + b; });
         if (const auto *op = e.as<Sub>()) return binary(op, [](T a, T b) { return a - b; });
         if (const auto *op = e.as<Mul>()) return binary(op, [](T a, T b) { return a * b; });
         if (const auto *op = e.as<Div>()) {
             if (op->type.is_float()) return binary(op, [](T a, T b) { return a / b; });
-            return binary(op, [](T a, T b) { return b == 0 ? T(0) : std::floor(a / b); });
+            return binary(op, [](T a, T b) { return quotient(a, b); });
+        }
+        if (const auto *op = e.as<Mod>()) {
+            if (op->type.is_float()) return binary(op, [](T a, T b) { return a - b * std::floor(a / b); });
+            return binary(op, [](T a, T b) { return b == 0 ? T(0) : a - b * quotient(a, b); });
         }
         if (const auto *op = e.as<Min>()) return binary(op, [](T a, T b) { return std::min(a, b); });
         if (const auto *op = e.as<Max>()) return binary(op, [](T a, T b) { return std::max(a, b); });
@@ -63,6 +70,9 @@ public:
     }
 
 private:
+    // Of whole numbers: so that the remainder is never negative, and 0 where b is.
+    static T quotient(T a, T b) { return b == 0 ? T(0) : b > 0 ? std::floor(a / b) : std::ceil(a / b); }
+
     static Evaluator<T> constant(T value) {
         return [value](const std::vector<T> &) { return value; };
     }
@@ -115,10 +125,12 @@ private:
             return unary(build(op->args[0]), found->second);
         if (name == "pow" && op->args.size() == 2)
             return [a = build(op->args[0]), b = build(op->args[1])](const std::vector<T> &in) { return std::pow(a(in), b(in)); };
-        static const std::map<std::string, T (*)(T, T)> strict = {{"strict_fadd", [](T a, T b) { return a + b; }},
-                                                                  {"strict_fsub", [](T a, T b) { return a - b; }},
-                                                                  {"strict_fmul", [](T a, T b) { return a * b; }},
-                                                                  {"strict_fdiv", [](T a, T b) { return a / b; }}};
+        static const std::map<std::string, T (*)(T, T)> strict = {
+            {"strict_add", [](T a, T b) { return a + b; }},          {"strict_sub", [](T a, T b) { return a - b; }},
+            {"strict_mul", [](T a, T b) { return a * b; }},          {"strict_div", [](T a, T b) { return a / b; }},
+            {"strict_min", [](T a, T b) { return std::min(a, b); }}, {"strict_max", [](T a, T b) { return std::max(a, b); }},
+            {"strict_lt", [](T a, T b) { return T(a < b); }},        {"strict_le", [](T a, T b) { return T(a <= b); }},
+            {"strict_eq", [](T a, T b) { return T(a == b); }}};
         if (const auto found = strict.find(name); found != strict.end())
             return [a = build(op->args[0]), b = build(op->args[1]), f = found->second](const std::vector<T> &in) {
                 return f(a(in), b(in));

@@ -1,5 +1,6 @@
 // halation-lab keep: the winner of a sweep, as data that the next build uses.
 #include "commands.h"
+#include "generators/recurrence.h"
 #include "options.h"
 #include "safetensors/output_file.h"
 #include "subject.h"
@@ -9,6 +10,8 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <set>
+#include <sstream>
 
 namespace halation::lab {
 namespace {
@@ -21,22 +24,35 @@ struct KeepOptions {
 std::string kernels_of(const Subject &s) {
     std::string words =
         fmt::format("recurrence={} form={} backend={} isa={} type={}", s.recurrence, s.form, s.backend, s.isa, s.type);
-    if (!s.feature_map.empty()) words += " feature_map=" + s.feature_map;
+    // A sweep measures one map, if it is not said the recurrence's own.
+    std::string map = s.feature_map;
+    for (const Recurrence &recurrence : recurrences())
+        if (map.empty() && recurrence.name == s.recurrence) map = recurrence.default_feature_map;
+    if (!map.empty()) words += " feature_map=" + map;
     if (s.known_key_dim) words += fmt::format(" key_dim={}", s.key_dim);
     if (s.known_value_dim) words += fmt::format(" value_dim={}", s.value_dim);
-    return words + " ";
+    return words;
+}
+
+// Those words of a line.
+std::set<std::string> kernels_in(const std::string &line) {
+    std::istringstream in(line.substr(0, line.find('#')));
+    std::set<std::string> words;
+    for (std::string word; in >> word;)
+        if (word.rfind("parameters=", 0) != 0 && word.rfind("schedule=", 0) != 0) words.insert(word);
+    return words;
 }
 
 // The file's lines, without one for these kernels.
 std::string other_lines(const std::string &path, const std::string &kernels) {
     if (!std::filesystem::exists(path))
-        return "# Schedules found by halation-lab keep, for the kernels that have all words of a line; the last that fits "
-               "counts.\n";
+        return "# Schedules found by halation-lab keep. A kernel takes the line of which it has all words, and which has most of "
+               "them.\n";
     std::ifstream in(path);
     if (!in) throw cli::Error("cannot read " + path + ": " + std::strerror(errno));
     std::string kept;
     for (std::string line; std::getline(in, line);)
-        if (line.rfind(kernels, 0) != 0) kept += line + "\n";
+        if (kernels_in(line) != kernels_in(kernels)) kept += line + "\n";
     return kept;
 }
 
@@ -46,7 +62,7 @@ void keep(const KeepOptions &options) {
     if (!best) throw cli::Error(options.sweep + ": no candidate of this sweep was timed");
     const Subject &subject = sweep.subject;
     const std::string kernels = kernels_of(subject);
-    std::string line = kernels + "parameters=" + text_of(best->parameters);
+    std::string line = kernels + " parameters=" + text_of(best->parameters);
     if (!subject.schedule.empty()) line += " schedule=" + subject.schedule;
     line += fmt::format("  # {:.3f} of the shipped time; K {} V {} T {}, {}, {}", best->ratio, subject.key_dim, subject.value_dim,
                         subject.tokens, sweep.limit.cpu, sweep.date);

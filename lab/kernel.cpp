@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <iterator>
+#include <sstream>
 #include <stdexcept>
 
 namespace halation::lab {
@@ -13,9 +15,14 @@ std::string make_shared_object(const Variant &variant, const std::string &direct
     write_kernel(variant, directory, {"object"});
     const char *compiler = std::getenv("CXX");
     const std::string base = directory + "/" + variant.name;
+    std::istringstream words(compiler ? compiler : "");  // "ccache g++"
+    std::vector<std::string> command{std::istream_iterator<std::string>(words), {}};
+    if (command.empty()) command = {"c++"};
     // What the kernel calls of Halide's runtime, this program has and shows (runtime/kernel_glue.cpp).
-    const Finished linked = run_process(
-        {compiler && *compiler ? compiler : "c++", "-shared", "-nostartfiles", "-o", base + ".so", base + ".o", "-lm"}, 60);
+    for (const std::string &word :
+         {std::string("-shared"), std::string("-nostartfiles"), std::string("-o"), base + ".so", base + ".o", std::string("-lm")})
+        command.push_back(word);
+    const Finished linked = run_process(command, 60);
     if (!linked.succeeded()) throw std::runtime_error("the kernel cannot be linked: " + linked.reason());
     return base + ".so";
 }
@@ -23,7 +30,13 @@ std::string make_shared_object(const Variant &variant, const std::string &direct
 LoadedKernel::LoadedKernel(const Variant &variant, const std::string &shared_object)
     : entries_({variant}), kernels_(entries_.kernels()) {
     library_ = dlopen(shared_object.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library_) throw std::runtime_error(std::string("the kernel cannot be loaded: ") + dlerror());
+    if (!library_) {
+        const std::string reason = dlerror();
+        if (reason.find("halide_do_par_for") != std::string::npos)
+            throw Halide::CompileError(
+                "the schedule has a parallel loop; kernels run on the thread that calls them, and the runtime shares out heads");
+        throw std::runtime_error("the kernel cannot be loaded: " + reason);
+    }
     const auto symbol = [&](const std::string &suffix) {
         void *address = dlsym(library_, (variant.name + suffix).c_str());
         if (!address) throw std::runtime_error(shared_object + " has no " + variant.name + suffix);

@@ -17,7 +17,7 @@ void add_step(CLI::App &app, const char *name, std::string (*step)(const std::st
     command->callback([step] {
         const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
         try {
-            std::cout << step(input) << "\n";
+            std::cout << run_lab_step(step, input) << std::flush;
         } catch (const Halide::Error &error) {  // which is no std::exception
             throw cli::Error(error.what());
         }
@@ -45,6 +45,7 @@ int run(int argc, char **argv) {
     add_keep(app);
     add_step(app, "step-make-and-check", step_make_and_check);
     add_step(app, "step-time", step_time);
+    add_step(app, "step-show", step_show);
     return cli::run_program(app, argc, argv);
 }
 

@@ -32,8 +32,13 @@ void list(const std::string &isa_or_best) {
     if (own.empty()) return;
     fmt::print("\nSchedules of your own, and the parameters that they have besides\n");
     for (const std::string &name : own) {
-        fmt::print("  {}\n", name);
-        for (const ScheduleParameter &parameter : schedule_named(name).parameters) print("", parameter);
+        try {
+            const std::vector<ScheduleParameter> &parameters = schedule_named(name).parameters;
+            fmt::print("  {}\n", name);
+            for (const ScheduleParameter &parameter : parameters) print("", parameter);
+        } catch (const Halide::CompileError &error) {
+            fmt::print("  {}\n", error.what());
+        }
     }
 }
 

@@ -14,5 +14,8 @@ bench::Paired measure(const LoadedKernel &first, const LoadedKernel &second, con
 // The limits of this machine for the subject.
 Limit limit_of(const Subject &subject);
 
+// "52 % of the speed that multiply-adds allow"
+std::string share_text(const Limit &limit, double seconds);
+
 }  // namespace halation::lab
 #endif

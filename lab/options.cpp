@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -49,7 +50,7 @@ Subject subject_of(const SubjectOptions &options) {
         for (const Form form : {Form::chunkwise, Form::parallel})
             if (s.form.empty() && recurrence.refused[static_cast<size_t>(form)].empty()) s.form = name_of(form);
     }
-    if (s.form == "recurrent" && options.subject.tokens == SubjectOptions().subject.tokens) s.tokens = 1;
+    if (s.tokens == 0) s.tokens = s.form == "recurrent" ? 1 : 4096;
     if (s.isa.empty()) s.isa = cpu_machine(Halide::get_host_target()).isa;
     if (s.value_heads == 0) s.value_heads = s.heads;
     if (s.value_heads % s.heads != 0)
@@ -83,9 +84,14 @@ std::vector<std::string> split(std::string text) {
     return words;
 }
 
-void add_word(Choice &choice, const std::string &word);
+// Files may name files, but not each other for ever.
+constexpr int deepest = 8;
 
-void add_file(Choice &choice, const std::string &path) {
+void add_word(Choice &choice, const std::string &word, int depth);
+
+void add_file(Choice &choice, const std::string &path, int depth) {
+    if (depth > deepest) throw cli::Error(path + " is named within itself");
+    if (std::filesystem::is_directory(path)) throw cli::Error("cannot read " + path + ": it is a folder");
     std::ifstream in(path);
     if (!in) throw cli::Error("cannot read " + path + ": " + std::strerror(errno));
     if (in.peek() == '{') {
@@ -97,11 +103,11 @@ void add_file(Choice &choice, const std::string &path) {
         return;
     }
     for (std::string line; std::getline(in, line);)
-        for (const std::string &word : split(line.substr(0, line.find('#')))) add_word(choice, word);
+        for (const std::string &word : split(line.substr(0, line.find('#')))) add_word(choice, word, depth + 1);
 }
 
-void add_word(Choice &choice, const std::string &word) {
-    if (word[0] == '@') return add_file(choice, word.substr(1));
+void add_word(Choice &choice, const std::string &word, int depth) {
+    if (word[0] == '@') return add_file(choice, word.substr(1), depth);
     if (word == "shipped") return;
     const size_t equals = word.find('=');
     if (equals == std::string::npos) {
@@ -121,8 +127,12 @@ void add_word(Choice &choice, const std::string &word) {
 
 Choice choice_of(const std::vector<std::string> &words) {
     Choice choice;
-    for (const std::string &word : words)
-        for (const std::string &part : split(word)) add_word(choice, part);
+    for (const std::string &word : words) {
+        if (word.rfind('@', 0) == 0)  // names of files may have blanks
+            add_word(choice, word, 0);
+        else
+            for (const std::string &part : split(word)) add_word(choice, part, 0);
+    }
     return choice;
 }
 

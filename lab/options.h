@@ -10,7 +10,7 @@
 namespace halation::lab {
 
 struct SubjectOptions {
-    Subject subject{"", "", "cpu", "", "f32", "f32", "", "", 1, 4096, 16, 0, 128, 128, false, false, 1};
+    Subject subject{"", "", "cpu", "", "f32", "f32", "", "", 1, 0, 16, 0, 128, 128, false, false, 1};
     bool known_dims = false;
     int64_t cached = -1;  // not given
 };

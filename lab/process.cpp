@@ -10,8 +10,10 @@
 #include <poll.h>
 #include <sstream>
 #include <stdexcept>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/wait.h>
-#include <tuple>
 #include <unistd.h>
 
 namespace halation::lab {
@@ -41,6 +43,9 @@ private:
 // In the child; only what is allowed after a fork.
 [[noreturn]] void become(char *const *argv, const Pipe &in, const Pipe &out, const Pipe &err, const Pipe &failure) {
     setpgid(0, 0);
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a loop without end must not outlive whoever asked for it
+#endif
     dup2(in.read, 0);
     dup2(out.write, 1);
     dup2(err.write, 2);
@@ -52,35 +57,65 @@ private:
 
 using Clock = std::chrono::steady_clock;
 
-// Feeds and drains the pipes until the child has closed its own. False: the time is over.
-bool exchange(Pipe &in, Pipe &out, Pipe &err, const std::string &input, Finished &finished, Clock::time_point end) {
-    size_t given = 0;
-    if (input.empty()) in.close_write();
-    // A write that waited would keep what the child writes from being read, on which the child may wait.
-    if (in.write >= 0) fcntl(in.write, F_SETFL, O_NONBLOCK);
-    while (out.read >= 0 || err.read >= 0) {
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-        if (left <= 0) return false;
-        pollfd polled[] = {{out.read, POLLIN, 0}, {err.read, POLLIN, 0}, {in.write, POLLOUT, 0}};
-        if (poll(polled, 3, static_cast<int>(std::min<long long>(left, 1000))) < 0 && errno != EINTR) return false;
-        char buffer[65536];
-        for (auto [pipe, text, events] :
-             {std::make_tuple(&out, &finished.out, polled[0].revents), std::make_tuple(&err, &finished.err, polled[1].revents)}) {
-            if (pipe->read < 0 || !events) continue;
-            const ssize_t count = read(pipe->read, buffer, sizeof buffer);
-            if (count > 0)
-                text->append(buffer, static_cast<size_t>(count));
-            else
-                pipe->close_read();
-        }
-        if (in.write >= 0 && polled[2].revents) {
-            const ssize_t count = write(in.write, input.data() + given, input.size() - given);
-            if (count > 0) given += static_cast<size_t>(count);
-            if ((count < 0 && errno != EAGAIN) || given == input.size()) in.close_write();
+// A child and what it says, until it has ended.
+class Child {
+public:
+    Child(pid_t child, Pipe &in, Pipe &out, Pipe &err, const std::string &input, Finished &finished)
+        : child_(child), in_(in), out_(out), err_(err), input_(input), finished_(finished) {
+        if (input.empty()) in_.close_write();
+        // A write that waited would keep what the child writes from being read, on which the child may wait.
+        if (in_.write >= 0) fcntl(in_.write, F_SETFL, O_NONBLOCK);
+        for (const int end : {out_.read, err_.read}) fcntl(end, F_SETFL, O_NONBLOCK);
+    }
+
+    // Feeds and drains the pipes until the child has ended, whoever still holds them. False: the time is over.
+    bool wait(Clock::time_point end) {
+        while (true) {
+            const bool ended = waitpid(child_, &status_, WNOHANG) == child_;
+            exchange(ended ? 0 : 20);
+            if (ended) return true;
+            if (Clock::now() > end) return false;
         }
     }
-    return true;
-}
+
+    // Ends the child, unless it has, and all that it started.
+    void kill_all(bool ended) {
+        kill(-child_, SIGKILL);
+        while (!ended && waitpid(child_, &status_, 0) < 0 && errno == EINTR) {
+        }
+        finished_.code = WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
+        finished_.signal = WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
+    }
+
+private:
+    void exchange(int milliseconds) {
+        pollfd polled[] = {{out_.read, POLLIN, 0}, {err_.read, POLLIN, 0}, {in_.write, POLLOUT, 0}};
+        if (poll(polled, 3, milliseconds) <= 0) return;
+        drain(out_, finished_.out);
+        drain(err_, finished_.err);
+        if (in_.write < 0 || !polled[2].revents) return;
+        const ssize_t count = write(in_.write, input_.data() + given_, input_.size() - given_);
+        if (count > 0) given_ += static_cast<size_t>(count);
+        if ((count < 0 && errno != EAGAIN) || given_ == input_.size()) in_.close_write();
+    }
+
+    static void drain(Pipe &pipe, std::string &text) {
+        char buffer[65536];
+        while (pipe.read >= 0) {
+            const ssize_t count = read(pipe.read, buffer, sizeof buffer);
+            if (count == 0) pipe.close_read();
+            if (count <= 0) return;
+            text.append(buffer, static_cast<size_t>(count));
+        }
+    }
+
+    pid_t child_;
+    Pipe &in_, &out_, &err_;
+    const std::string &input_;
+    Finished &finished_;
+    size_t given_ = 0;
+    int status_ = 0;
+};
 
 }  // namespace
 
@@ -107,17 +142,15 @@ Finished run_process(const std::vector<std::string> &argv, double timeout_second
     if (child == 0) become(arguments.data(), in, out, err, failure);
     in.close_read(), out.close_write(), err.close_write(), failure.close_write();
     int code = 0;
-    const bool failed = read(failure.read, &code, sizeof code) == sizeof code;
-    Finished finished;
-    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_seconds));
-    finished.timed_out = !failed && !exchange(in, out, err, input, finished, end);
-    if (finished.timed_out) kill(-child, SIGKILL);
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    if (read(failure.read, &code, sizeof code) == sizeof code) {
+        waitpid(child, nullptr, 0);
+        throw std::runtime_error(argv[0] + " cannot be started: " + std::strerror(code));
     }
-    if (failed) throw std::runtime_error(argv[0] + " cannot be started: " + std::strerror(code));
-    finished.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    finished.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    Finished finished;
+    Child running(child, in, out, err, input, finished);
+    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_seconds));
+    finished.timed_out = !running.wait(end);
+    running.kill_all(!finished.timed_out);
     return finished;
 }
 

@@ -4,8 +4,12 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <fcntl.h>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <sys/file.h>
+#include <unistd.h>
 
 namespace halation::lab {
 namespace {
@@ -32,7 +36,8 @@ template<typename S, typename Each> void fields_of_axis(S &s, Each each) {
 }
 template<typename S, typename Each> void fields_of_result(S &s, Each each) {
     each("parameters", s.parameters), each("reason", s.reason), each("error", s.error), each("allowed", s.allowed);
-    each("compile_seconds", s.compile_seconds), each("seconds", s.seconds), each("least", s.least);
+    each("compile_seconds", s.compile_seconds), each("seconds", s.seconds), each("least", s.least),
+        each("shipped_seconds", s.shipped_seconds), each("last_round", s.last_round);
     each("ratio", s.ratio), each("ratio_low", s.ratio_low), each("ratio_high", s.ratio_high);
 }
 
@@ -136,8 +141,12 @@ const char *name_of(Status status) {
 
 const Result *Sweep::best() const {
     const Result *best = nullptr;
-    for (const Result &result : results)
-        if (result.status == Status::timed && result.ratio > 0 && (!best || result.ratio < best->ratio)) best = &result;
+    for (const Result &result : results) {
+        if (result.status != Status::timed || !(result.ratio > 0)) continue;
+        if (!best || (result.last_round && !best->last_round) ||
+            (result.last_round == best->last_round && result.ratio < best->ratio))
+            best = &result;
+    }
     return best;
 }
 
@@ -173,15 +182,26 @@ Sweep read_sweep(const std::string &path) {
 }
 
 SweepWriter::SweepWriter(const std::string &path) : path_(path) {
-    // Cuts off a last line without its end.
-    std::string kept;
-    if (std::ifstream in(path); in) {
-        kept.assign(std::istreambuf_iterator<char>(in), {});
-        kept.erase(kept.find_last_of('\n') + 1);
+    file_ = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (file_ < 0) fail(std::strerror(errno));
+    if (flock(file_, LOCK_EX | LOCK_NB) != 0) {
+        const std::string what = errno == EWOULDBLOCK ? "another sweep is writing it" : std::strerror(errno);
+        close(file_);
+        fail(what);
     }
-    out_.open(path);
-    out_ << kept << std::flush;
-    if (!out_) throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
+    std::ifstream in(path);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const size_t whole = text.find_last_of('\n') + 1;
+    if (whole != text.size() && ftruncate(file_, static_cast<off_t>(whole)) != 0) fail(std::strerror(errno));
+    empty_ = whole == 0;
+}
+
+SweepWriter::~SweepWriter() {
+    if (file_ >= 0) close(file_);
+}
+
+void SweepWriter::fail(const std::string &what) const {
+    throw std::runtime_error("cannot write " + path_ + ": " + what);
 }
 
 void SweepWriter::begin(const Sweep &sweep) {
@@ -193,9 +213,14 @@ void SweepWriter::add(const Result &result) {
 }
 
 void SweepWriter::line(const std::string &text) {
-    errno = 0;
-    out_ << text << std::endl;
-    if (!out_) throw std::runtime_error("cannot write " + path_ + ": " + std::strerror(errno));
+    const std::string whole = text + "\n";
+    for (size_t written = 0; written < whole.size();) {
+        const ssize_t count = write(file_, whole.data() + written, whole.size() - written);
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) fail(std::strerror(errno));
+        written += static_cast<size_t>(count);
+    }
+    empty_ = false;
 }
 
 }  // namespace halation::lab

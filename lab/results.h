@@ -4,7 +4,6 @@
 #define HALATION_LAB_RESULTS_H
 
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -55,6 +54,8 @@ struct Result {
     double allowed = 0;  // what that may be
     double compile_seconds = 0;
     double seconds = 0, least = 0;                    // median and least of a call
+    double shipped_seconds = 0;                       // median of the shipped schedule's, in turn with these
+    bool last_round = false;                          // whether it was timed once more, longer, at the end
     double ratio = 0, ratio_low = 0, ratio_high = 0;  // to the shipped schedule, in turn: median and quartiles; below 1 is faster
 };
 
@@ -78,17 +79,23 @@ Result result_of(const std::string &line);
 // Throws std::runtime_error naming the file and line.
 Sweep read_sweep(const std::string &path);
 
-// Appends to the file of a sweep.
+// Appends to the file of a sweep, which it keeps from other processes. A last line without its end is cut off.
 class SweepWriter {
 public:
-    explicit SweepWriter(const std::string &path);  // an existing file is gone on with
+    explicit SweepWriter(const std::string &path);  // throws std::runtime_error
+    ~SweepWriter();
+    SweepWriter(const SweepWriter &) = delete;
+    SweepWriter &operator=(const SweepWriter &) = delete;
+    bool empty() const { return empty_; }  // whether it has to begin
     void begin(const Sweep &sweep);
     void add(const Result &result);
 
 private:
     void line(const std::string &text);
+    [[noreturn]] void fail(const std::string &what) const;
     std::string path_;
-    std::ofstream out_;
+    int file_ = -1;
+    bool empty_ = true;
 };
 
 }  // namespace halation::lab

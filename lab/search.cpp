@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 namespace halation::lab {
 namespace {
@@ -58,7 +59,9 @@ bool Candidates::is_new(const Parameters &parameters) {
 }
 
 std::vector<Parameters> Candidates::next(const std::vector<Result> &results) {
-    for (const Result &result : results) asked_.insert(result.parameters);
+    // What failed may have failed for want of memory, or a compiler: in another run it is tried again.
+    for (const Result &result : results)
+        if (result.status != Status::failed) asked_.insert(result.parameters);
     constexpr size_t batch = 16;
     std::vector<Parameters> found;
     switch (search_) {

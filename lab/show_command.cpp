@@ -1,9 +1,9 @@
 // halation-lab show: what becomes of a kernel: its loops, the lowered statement, its assembly and what bounds that.
 #include "candidate.h"
 #include "commands.h"
-#include "generators/kernel_files.h"
 #include "machine_code/loop_table.h"
 #include "options.h"
+#include "safetensors/output_file.h"
 #include "subject.h"
 
 #include <filesystem>
@@ -21,41 +21,49 @@ struct ShowOptions {
 };
 
 std::string read(const std::string &path) {
-    std::ifstream in(path);
+    std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// All or nothing of each: the disk may be full.
+void copy_to(const std::string &folder, const std::string &name, const std::string &text) {
+    safetensors::OutputFile out(folder + "/" + name);
+    out.write(text.data(), text.size());
+    out.keep();
+}
+
 void show(const ShowOptions &options) {
-    Subject subject = subject_of(options.subject);
+    const Subject shipped = subject_of(options.subject);
+    Subject subject = shipped;
     const Choice choice = choice_of(options.words);
-    fmt::print("{}\nschedule: {}\n", text_of(subject), text_of(choice));
     subject.schedule = choice.schedule;
     require_parameters(subject, choice.parameters);
+    const bool keep = !options.folder.empty();
+    if (keep) {
+        std::error_code error;
+        std::filesystem::create_directories(options.folder, error);
+        if (error) throw cli::Error("cannot make the folder " + options.folder + ": " + error.message());
+    }
+    const WorkFolder work;
+    const std::vector<std::string> all = {"assembly", "stmt", "stmt_html", "object"}, assembly = {"assembly"};
+    const std::string loops = write_and_show(subject, choice.parameters, work.path(), keep ? all : assembly);
+
+    fmt::print("{}\nschedule: {}\n", text_of(shipped), text_of(choice));
     for (const ScheduleParameter &parameter : parameters_of(subject)) {
         const auto changed = choice.parameters.find(parameter.name);
         fmt::print("  {:<22} {:>5}\n", parameter.name, changed == choice.parameters.end() ? parameter.value : changed->second);
     }
-    Variant variant = variant_of(subject, choice.parameters);
-    fmt::print("\nLoops\n\n{}\n", loop_nest_of(variant));
-
-    const WorkFolder work;
-    std::string folder = work.path();
-    std::vector<std::string> kinds = {"assembly"};
-    if (!options.folder.empty()) {
-        folder = options.folder;
-        std::error_code error;
-        std::filesystem::create_directories(folder, error);
-        if (error) throw cli::Error("cannot make the folder " + folder + ": " + error.message());
-        kinds = {"assembly", "stmt", "stmt_html", "object"};
-        variant.name = subject.recurrence + "_" + subject.form;
+    fmt::print("\nLoops\n\n{}\n", loops);
+    const std::vector<Loop> machine_loops = loops_of(read(work.path() + "/candidate.s"));
+    fmt::print("{}\n",
+               describe(machine_loops, analyze(machine_loops, find_analyzer(subject.isa, this_host(), options.analyzer))));
+    if (!keep) return;
+    fmt::print("\nIn {}:\n", options.folder);
+    for (const char *suffix : {".s", ".stmt", ".stmt.html", ".o"}) {
+        const std::string name = subject.recurrence + "_" + subject.form + suffix;
+        copy_to(options.folder, name, read(work.path() + "/candidate" + suffix));
+        fmt::print("  {}\n", name);
     }
-    write_kernel(variant, folder, kinds);
-    const std::vector<Loop> loops = loops_of(read(folder + "/" + variant.name + ".s"));
-    const Analyzer analyzer = find_analyzer(subject.isa, this_host(), options.analyzer);
-    fmt::print("{}\n", describe(loops, analyze(loops, analyzer)));
-    if (options.folder.empty()) return;
-    fmt::print("\nIn {}:\n", folder);
-    for (const char *file : {".s", ".stmt", ".stmt.html", ".o"}) fmt::print("  {}{}\n", variant.name, file);
 }
 
 }  // namespace

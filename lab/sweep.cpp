@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fmt/format.h>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 
@@ -48,7 +49,7 @@ public:
         say(text_of(sweep_.subject));
         for (const Axis &axis : sweep_.axes)
             say(fmt::format("  {:<22} {:<30} shipped {}", axis.name, values_text(axis.values), axis.shipped));
-        if (sweep_.results.empty()) writer_.begin(sweep_);
+        if (writer_.empty()) writer_.begin(sweep_);
         shipped_ = sweep_.subject;
         shipped_.schedule.clear();
         const Result shipped = make_and_check(shipped_, {}, folder_.sub("shipped"), make_timeout);
@@ -60,18 +61,19 @@ public:
             if (ended) break;
             round(next);
         }
-        if (!interrupted) finals();
+        if (!interrupted) last_round();
+        write_report(sweep_, plan_.report);
         return ended;
     }
 
 private:
     static constexpr double make_timeout = 300;
 
-    bool stopped() const {
+    bool late() const {
         const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
-        return interrupted || (plan_.most_candidates > 0 && done_ >= plan_.most_candidates) ||
-               (plan_.most_seconds > 0 && seconds > plan_.most_seconds);
+        return plan_.most_seconds > 0 && seconds > plan_.most_seconds;
     }
+    bool stopped() const { return interrupted || late() || (plan_.most_candidates > 0 && done_ >= plan_.most_candidates); }
 
     // A few times as many as are made at once: timing waits for all of them.
     void round(const std::vector<Parameters> &all) {
@@ -91,20 +93,29 @@ private:
         std::vector<std::string> folders;
         for (size_t i = 0; i < parameters.size(); i++) folders.push_back(folder_.sub(std::to_string(i)));
         say(fmt::format("making {} candidates", parameters.size()));
-        std::atomic<size_t> next{0};
+        std::vector<char> is_made(parameters.size());
+        std::atomic<size_t> next{0}, left{left_in_round + parameters.size()};
+        std::mutex recording;
+        const auto record = [&](const Result &result) {
+            add(result);
+            done_++;
+            progress(result, --left);
+        };
         std::vector<std::thread> workers;
         for (int job = 0; job < plan_.jobs; job++)
             workers.emplace_back([&] {
-                for (size_t i = next++; i < parameters.size(); i = next++) results[i] = made(parameters[i], folders[i]);
+                for (size_t i = next++; i < parameters.size() && !interrupted && !late(); i = next++) {
+                    results[i] = made(parameters[i], folders[i]);
+                    is_made[i] = 1;
+                    const std::lock_guard<std::mutex> lock(recording);
+                    if (results[i].status != Status::timed) record(results[i]);
+                }
             });
         for (std::thread &worker : workers) worker.join();
-        for (size_t i = 0; i < results.size(); i++) {
-            if (results[i].status == Status::timed)
-                time_candidate(sweep_.subject, folders[i], shipped_, {}, folder_.path() + "/shipped", plan_.seconds_each,
-                               results[i]);
-            add(results[i]);
-            done_++;
-            progress(results[i], left_in_round + results.size() - 1 - i);
+        for (size_t i = 0; i < results.size() && !interrupted && !late(); i++) {
+            if (!is_made[i] || results[i].status != Status::timed) continue;
+            time_candidate(sweep_.subject, folders[i], shipped_, {}, folder_.path() + "/shipped", plan_.seconds_each, results[i]);
+            record(results[i]);
         }
         write_report(sweep_, plan_.report);
     }
@@ -128,24 +139,26 @@ private:
         }
     }
 
-    // The best few once more and longer: the least of many noisy figures is too small.
-    void finals() {
-        std::vector<Result> best = sweep_.results;
-        best.erase(std::remove_if(best.begin(), best.end(), [](const Result &r) { return r.status != Status::timed; }),
-                   best.end());
-        std::sort(best.begin(), best.end(), [](const Result &a, const Result &b) { return a.ratio < b.ratio; });
-        best.resize(std::min<size_t>(best.size(), 4));
-        if (best.empty()) return;
-        say("timing the best once more, longer");
-        const std::string folder = folder_.sub("final");
-        for (Result &result : best) {
-            const Result again = made(result.parameters, folder);
-            if (again.status != Status::timed) continue;
-            time_candidate(sweep_.subject, folder, shipped_, {}, folder_.path() + "/shipped", 6 * plan_.seconds_each, result);
-            add(result);
-            progress(result, 0);
+    // The best few once more and longer: the least of many noisy figures is too small. Again, as long as one that was not in it
+    // looks better than the best that was.
+    void last_round() {
+        const std::string folder = folder_.sub("last");
+        bool said = false;
+        for (int i = 0; i < 12; i++) {
+            Result *next = nullptr;
+            for (Result &result : sweep_.results)
+                if (result.status == Status::timed && !result.last_round && (!next || result.ratio < next->ratio)) next = &result;
+            const Result *best = sweep_.best();
+            if (!next || (i >= 4 && best && best->last_round && next->ratio > best->ratio)) return;
+            if (!said) say("timing the best once more, longer");
+            said = true;
+            Result again = made(next->parameters, folder);
+            if (again.status == Status::timed)
+                time_candidate(sweep_.subject, folder, shipped_, {}, folder_.path() + "/shipped", 6 * plan_.seconds_each, again);
+            again.last_round = true;
+            add(again);
+            progress(again, 0);
         }
-        write_report(sweep_, plan_.report);
     }
 
     void add(const Result &result) {
@@ -172,8 +185,8 @@ private:
     Sweep &sweep_;
     const SweepPlan &plan_;
     Candidates candidates_;
-    SweepWriter writer_;
     WorkFolder folder_;
+    SweepWriter writer_;
     Subject shipped_;
     int done_ = 0;
     Clock::time_point begin_ = Clock::now();

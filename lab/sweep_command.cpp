@@ -83,7 +83,8 @@ bool same_axes(const std::vector<Axis> &a, const std::vector<Axis> &b) {
 
 // A file that is there already is gone on with, if it is of the same.
 void take_up(Sweep &sweep, const std::string &path) {
-    if (!std::filesystem::exists(path)) return;
+    std::error_code none;
+    if (!std::filesystem::exists(path, none) || std::filesystem::file_size(path, none) == 0) return;
     Sweep before = read_sweep(path);
     const auto other = [&](const std::string &what) {
         return cli::Error(path + " is of another sweep: " + what + "; name another with --name, or remove it");
@@ -99,11 +100,12 @@ void print_outcome(const Sweep &sweep, const SweepPlan &plan, bool ended) {
     const Result *best = sweep.best();
     fmt::print("{}\n{} candidates{}; {} and {} hold them\n", text_of(sweep.subject), sweep.results.size(),
                ended ? "" : ", and more to try with the same command", plan.results, plan.report);
-    if (!best) throw cli::Error("no candidate could be timed; the file says why");
-    fmt::print("best       {}\n           {:.4f} ms, {:.3f} of the shipped schedule's ({:.3f} to {:.3f}); {:.0f} % of the speed "
-               "that {} allow\n",
+    if (!best)
+        throw cli::Error(sweep.results.empty() ? "stopped before any candidate was timed"
+                                               : "no candidate could be timed; the file says why");
+    fmt::print("best       {}\n           {:.4f} ms, {:.3f} of the shipped schedule's ({:.3f} to {:.3f}); {}\n",
                text_of(best->parameters), 1e3 * best->seconds, best->ratio, best->ratio_low, best->ratio_high,
-               100 * sweep.limit.seconds() / best->seconds, sweep.limit.binding());
+               share_text(sweep.limit, best->seconds));
 }
 
 void sweep_schedules(const SweepOptions &options) {
@@ -161,10 +163,10 @@ void add_sweep(CLI::App &app) {
     };
     number("--candidates", options->candidates, "at most so many", 1, 1000000);
     command->add_option("--minutes", options->minutes, "start no candidate after that time")
-        ->check(CLI::Range(0.01, 1e6))
+        ->check(cli::from_to(0.01, 1e6))
         ->option_text("M");
     command->add_option("--seconds", options->seconds_each, "of timing for each candidate, roughly (default: 0.5)")
-        ->check(CLI::Range(0.01, 3600.0))
+        ->check(cli::from_to(0.01, 3600))
         ->option_text("S");
     number("--jobs", options->jobs, "candidates that are made at once (default: one per processor)", 1, 256);
     number("--seed", options->seed, "of random (default: 1)", 1, 1000000000);

@@ -23,8 +23,7 @@ void print_limit(const Limit &limit, double seconds) {
                1e3 * limit.multiply_adds / limit.multiply_adds_per_second, limit.multiply_adds,
                limit.multiply_adds_per_second / 1e9, 1e3 * limit.bytes / limit.bytes_per_second, limit.bytes / 1e6,
                limit.bytes_per_second / 1e9);
-    fmt::print("           {:.0f} % of the speed that {} allow{}\n", 100 * limit.seconds() / seconds, limit.binding(),
-               limit.binding() == std::string("memory") ? "s" : "");
+    fmt::print("           {}\n", share_text(limit, seconds));
 }
 
 void try_schedule(const TryOptions &options) {
@@ -67,7 +66,7 @@ void add_try(CLI::App &app) {
     add_subject_options(*command, options->subject);
     command->add_option("WORDS", options->words, "the schedule, see below (default: as shipped)")->option_text("...");
     command->add_option("--seconds", options->seconds, "how long to time, roughly (default: 2)")
-        ->check(CLI::Range(0.01, 3600.0))
+        ->check(cli::from_to(0.01, 3600))
         ->option_text("S");
     command->footer(std::string(words_help) + "\nThe kernel is held against a plain loop in double at several shapes, then timed "
                                               "in turn with the shipped schedule: the\n"

@@ -53,6 +53,12 @@ int value_of(const std::string &name, const std::string &text, int least, int mo
 
 }  // namespace
 
+std::vector<std::string> names_of_facts() {
+    std::vector<std::string> names;
+    for (const Fact &fact : facts()) names.push_back(fact.name);
+    return names;
+}
+
 std::vector<ScheduleParameter> schedule_parameters(Scheduled scheduled, const CpuMachine &machine, const std::string &schedule) {
     std::vector<ScheduleParameter> parameters;
     for (const Fact &fact : facts()) {

@@ -1,6 +1,8 @@
 #include "schedules.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 namespace halation {
 namespace {
@@ -11,10 +13,38 @@ std::map<std::string, RegisteredSchedule> &registered() {
     return all;
 }
 
+bool is_word(const std::string &text) {
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    const auto part = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
+    return !text.empty() && letter(text[0]) && std::all_of(text.begin(), text.end(), part);
+}
+
+// Why a schedule cannot be had under that name and with those parameters; empty: it can.
+std::string fault_of(const std::string &name, const std::vector<ScheduleParameter> &parameters) {
+    if (!is_word(name)) return "its name is no word of letters, digits and _";
+    if (name == "shipped") return "the name means Halation's own";
+    std::set<std::string> used;
+    for (const std::string &fact : names_of_facts()) used.insert(fact);
+    for (const ScheduleParameter &p : parameters) {
+        const std::string parameter = "parameter '" + p.name + "' ";
+        if (!is_word(p.name)) return parameter + "is no word of letters, digits and _";
+        if (!used.insert(p.name).second) return parameter + "is there already, or Halation's";
+        if (p.least < 0 || p.least > p.most || p.value < p.least || p.value > p.most)
+            return parameter + "is not from its least to its most, or these are not in order";
+        for (const int value : p.worthwhile)
+            if (value < p.least || value > p.most) return parameter + "has values worth trying that it may not be";
+    }
+    return "";
+}
+
 }  // namespace
 
 RegisterSchedule::RegisterSchedule(const std::string &name, ChunkSchedule schedule, std::vector<ScheduleParameter> parameters) {
-    registered()[name] = {schedule, std::move(parameters)};
+    const bool first = registered().count(name) == 0;
+    RegisteredSchedule &entry = registered()[name];
+    entry = {schedule, std::move(parameters), ""};
+    // Said when it is asked for: at namespace scope nobody could catch it.
+    entry.fault = first ? fault_of(name, entry.parameters) : "two schedules have that name";
 }
 
 std::vector<std::string> schedule_names() {
@@ -25,7 +55,10 @@ std::vector<std::string> schedule_names() {
 
 const RegisteredSchedule &schedule_named(const std::string &name) {
     const auto found = registered().find(name);
-    if (found != registered().end()) return found->second;
+    if (found != registered().end()) {
+        if (!found->second.fault.empty()) throw Halide::CompileError("schedule '" + name + "': " + found->second.fault);
+        return found->second;
+    }
     std::string known;
     for (const auto &[other, schedule] : registered()) known += (known.empty() ? "" : ", ") + other;
     throw Halide::CompileError("no schedule '" + name + "' was registered; there are: " + (known.empty() ? "none" : known));

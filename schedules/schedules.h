@@ -24,12 +24,14 @@ using ChunkSchedule = void (*)(Chunk &chunk, const CpuMachine &machine);
 struct RegisteredSchedule {
     ChunkSchedule schedule;
     std::vector<ScheduleParameter> parameters;
+    std::string fault;  // why it cannot be used; empty: it can
 };
 struct RegisterSchedule {
     RegisterSchedule(const std::string &name, ChunkSchedule schedule, std::vector<ScheduleParameter> parameters = {});
 };
 std::vector<std::string> schedule_names();
-const RegisteredSchedule &schedule_named(const std::string &name);  // throws Halide::CompileError listing the known names
+// Throws Halide::CompileError listing the known names, or saying what is wrong with this one.
+const RegisteredSchedule &schedule_named(const std::string &name);
 
 }  // namespace halation
 #endif

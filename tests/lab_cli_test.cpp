@@ -63,6 +63,9 @@ TEST_CASE_METHOD(Lab, "lab: a wrong kernel, one that crashes and one that the sc
     CHECK_THAT(outcome.out, Contains("WRONG      ") && Contains(" at B ") && !Contains("time "));
     CHECK_THAT(only_line(lab("try gated crashes" + small), 1), Contains("failed: ") && Contains("Aborted"));
     CHECK_THAT(only_line(lab("try gated breaks" + small), 1), Contains("refused: "));
+    CHECK_THAT(only_line(lab("try gated leaves" + small), 1), Contains("it ended without a result"));
+    CHECK_THAT(only_line(lab("try overflows" + small), 1), Contains("even in the plain loop, so that nothing can be checked"));
+    CHECK(lab("try gated chatters" + small).code == 0);
     outcome = lab("compare gated tiles breaks" + small);
     CHECK(outcome.code == 1);
     CHECK_THAT(outcome.out, Contains("tiles: made in ") && Contains("breaks: refused: "));
@@ -131,6 +134,27 @@ TEST_CASE_METHOD(Lab, "lab: a sweep is written down, gone on with, and kept") {
             Contains(" type=f32 parameters=chunk="));
 }
 
+TEST_CASE_METHOD(Lab, "lab: a sweep that cannot begin leaves nothing that the next trips over, and two cannot write one file") {
+    const std::string sweep = "sweep gla --name begun --search grid chunk=2,4" + small;
+    CHECK(outcome_of("cd '" + (folder / "files").string() + "' && CXX=no-such-compiler " HALATION_LAB " " + sweep).code == 1);
+    CHECK(lab(sweep).code == 0);
+    CHECK(lab(sweep).code == 0);  // all known: only the last round again
+    CHECK(halation::lab::read_sweep(path("begun.jsonl")).results.size() == 2);
+    const halation::lab::SweepWriter other(path("begun.jsonl"));
+    CHECK_THAT(lab(sweep).error, Contains("begun.jsonl: another sweep is writing it"));
+}
+
+TEST_CASE_METHOD(Lab, "lab: what is stopped stops what it started") {
+    const Outcome outcome = outcome_of("cd '" + (folder / "files").string() +
+                                       "' && export TMPDIR=$PWD && timeout -s KILL 3 " HALATION_LAB " try gated hangs" + small);
+    CHECK(outcome.code == 137);
+    CHECK(outcome_of("sleep 0.3; pgrep -f '^/proc/self/exe step-'").code == 1);
+    CHECK(
+        outcome_of("cd '" + (folder / "files").string() + "' && export TMPDIR=$PWD && " HALATION_LAB " try gated" + small).code ==
+        0);
+    CHECK(fs::is_empty(folder / "files"));  // the folder of the one that was killed included
+}
+
 TEST_CASE_METHOD(Lab, "lab: a climb with a schedule of one's own, some candidates of which crash") {
     Outcome outcome = lab("sweep gated tiles --name climb own_tile=1..2 --from own_tile=2" + small);
     CHECK(outcome.code == 0);
@@ -151,7 +175,10 @@ TEST_CASE_METHOD(Lab, "lab: what is wrong with a command line is one line") {
         {"try gated_delta chunk=1000", "chunk: got 1000; may be 2 to 64"},
         {"try gated_delta chunk=6", "segment: got 64; must be a multiple of chunk, 6"},
         {"try gated_delta decode_key_unroll=2", "the schedule of gated_delta chunkwise has no parameter 'decode_key_unroll'"},
-        {"try gated_delta mine", "no schedule 'mine' was registered; there are: breaks, crashes, tiles"},
+        {"try gated_delta mine", "no schedule 'mine' was registered; there are: breaks, "},
+        {"try gated_delta outside", "schedule 'outside': parameter 'own_tile' is not from its least to its most"},
+        {"try gated_delta @.", "cannot read .: it is a folder"},
+        {"try gated_delta @itself.txt", "itself.txt is named within itself"},
         {"try gated_delta tiles breaks", "two schedules are named: tiles and breaks"},
         {"try gated_delta own_tile=2", "has no parameter 'own_tile'"},
         {"try gated_delta @none.txt", "cannot read none.txt: No such file or directory"},
@@ -169,12 +196,13 @@ TEST_CASE_METHOD(Lab, "lab: what is wrong with a command line is one line") {
         {"sweep gated --name no/such/folder/name chunk=4", "no/such/folder/name.jsonl"},
         {"keep none.jsonl", "cannot read none.jsonl: "},
     };
+    std::ofstream(path("itself.txt")) << "@itself.txt";
     for (const auto &[arguments, message] : wrong) {
         INFO(arguments);
         CHECK_THAT(only_line(lab(arguments), 1), StartsWith("test_lab: ") && Contains(message));
     }
-    for (const char *arguments :
-         {"", "tri", "try", "try gated --form sideways", "try gated --tokens 0", "sweep gated --jobs 0"}) {
+    for (const char *arguments : {"", "tri", "try", "try gated --form sideways", "try gated --tokens 0",
+                                  "try gated --seconds nan", "sweep gated --jobs 0"}) {
         INFO(arguments);
         CHECK_THAT(only_line(lab(arguments), 2), StartsWith("test_lab: "));
     }

@@ -103,6 +103,17 @@ TEST_CASE("Expressions of a row are evaluated as Halide means them") {
     CHECK(value(Halide::cast<float>(Halide::cast<int>(x) / 2), {-3}) == -2);  // Halide rounds down
     CHECK(value(Halide::Internal::Let::make("a", x + 1, Halide::Internal::Variable::make(Halide::Float(32), "a") * 2), {3}) == 8);
     CHECK(value(1 / (1 + exp(-x)), {0}) == 0.5);
+    CHECK(value(strict_float(x + y * 2 - 1), {3, 4}) == 10);
+    CHECK(value(strict_float(select(x < y, max(x, y) / 2, x)), {3, 4}) == 2);
+    const Halide::Expr i = Halide::cast<int>(x), j = Halide::cast<int>(y);
+    for (const double a : {-7., 7.})
+        for (const double b : {-3., 3., 0.}) {  // Halide's remainder is never negative
+            const double remainder = b == 0 ? 0 : a - b * (b > 0 ? std::floor(a / b) : std::ceil(a / b));
+            CHECK(value(Halide::cast<float>(i % j), {a, b}) == remainder);
+            CHECK(value(Halide::cast<float>(i / j), {a, b}) == (b == 0 ? 0 : (a - remainder) / b));
+        }
+    const Halide::Expr a = Halide::Internal::Variable::make(Halide::Float(32), "a");
+    CHECK(value(Halide::Internal::Let::make("a", x, Halide::Internal::Let::make("a", a + 1, a) + a), {3}) == 7);
     CHECK_THROWS_WITH(value(Halide::Internal::Variable::make(Halide::Float(32), "z")),
                       "the plain loop does not know this part of the row: (float32)z");
     CHECK(value(erf(x), {1}) == Approx(std::erf(1.0)).epsilon(1e-5));  // Halide's own polynomial

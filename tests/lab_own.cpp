@@ -2,6 +2,7 @@
 #include "schedules/schedules.h"
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
@@ -17,17 +18,25 @@ halation::Row with_inputs(const char *name) {
     return row;
 }
 
-// Says something else each time it is asked: the kernel and the loop it is held against cannot agree.
+// Says something else to the loop, which asks with a name, than to the generator, which asks with a load.
 halation::Row fickle() {
     halation::Row row = with_inputs("fickle");
     row.k = [](const Token &token) {
-        static int asked = 0;
-        return token["k"] * static_cast<float>(++asked);
+        const Halide::Expr k = token["k"];
+        return k.as<Halide::Internal::Variable>() ? k : k * 2.0f;
     };
     return row;
 }
 
-const halation::RegisterRow rows[] = {halation::RegisterRow(with_inputs("value_gated")), halation::RegisterRow(fickle())};
+// Grows beyond all floats on random inputs.
+halation::Row overflows() {
+    halation::Row row = with_inputs("overflows");
+    row.log_decay_per_value_channel = [](const Token &token) { return 9.0f - token["gv"]; };
+    return row;
+}
+
+const halation::RegisterRow rows[] = {halation::RegisterRow(with_inputs("value_gated")), halation::RegisterRow(fickle()),
+                                      halation::RegisterRow(overflows())};
 
 void crashes(halation::Chunk &, const halation::CpuMachine &) {
     std::abort();
@@ -39,13 +48,32 @@ void breaks(halation::Chunk &chunk, const halation::CpuMachine &machine) {
     chunk.output.parallel(chunk.chunk_loop);
 }
 
+void hangs(halation::Chunk &, const halation::CpuMachine &) {
+    std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+void chatters(halation::Chunk &chunk, const halation::CpuMachine &machine) {
+    std::puts("{\"status\": \"timed\"}");
+    halation::chunkwise_cpu(chunk, machine);
+}
+
+void leaves(halation::Chunk &, const halation::CpuMachine &) {
+    std::exit(0);
+}
+
 void tiles(halation::Chunk &chunk, const halation::CpuMachine &machine) {
     halation::CpuMachine mine = machine;
     mine.value_vectors = machine.parameter("own_tile");
     halation::chunkwise_cpu(chunk, mine);
 }
 
-const halation::RegisterSchedule schedules[] = {
-    {"crashes", crashes}, {"breaks", breaks}, {"tiles", tiles, {{"own_tile", 1, 1, 4, {1, 2}}}}};
+const halation::RegisterSchedule schedules[] = {{"crashes", crashes},
+                                                {"breaks", breaks},
+                                                {"hangs", hangs},
+                                                {"chatters", chatters},
+                                                {"leaves", leaves},
+                                                {"two words", tiles},
+                                                {"outside", tiles, {{"own_tile", 9, 1, 4, {1, 2}}}},
+                                                {"tiles", tiles, {{"own_tile", 1, 1, 4, {1, 2}}}}};
 
 }  // namespace

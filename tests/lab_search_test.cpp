@@ -149,6 +149,10 @@ TEST_CASE("The file of a sweep is read as it was written, and gone on with") {
     CHECK(read.results[1].reason == bad.reason);
     CHECK(std::isinf(read.results[1].error));
     CHECK(read.best()->parameters == poor);
+    Sweep lucky;
+    lucky.results = {timed({{"chunk", 2}}, 0.5), timed({{"chunk", 4}}, 0.9)};
+    lucky.results[1].last_round = true;
+    CHECK(lucky.best()->parameters.at("chunk") == 4);
 
     // A candidate that was timed again has its later figures; a line that was not finished is dropped.
     good.ratio = 0.99;
@@ -203,6 +207,8 @@ TEST_CASE("Processes: what they write, how they end, and when they take too long
     finished = run_process({"sh", "-c", "sleep 100 & wait"}, 0.2);
     CHECK(finished.timed_out);
     CHECK(finished.reason() == "it took too long");
+    CHECK(run_process({"sh", "-c", "exec >&- 2>&-; sleep 100"}, 0.2).timed_out);
+    CHECK(run_process({"sh", "-c", "sleep 100 & echo done"}, 20).out == "done\n");  // which does not wait for it, nor do we
     const std::string large(3000000, 'x');
     CHECK(run_process({"cat"}, 10, large).out == large);
     CHECK(run_process({"true"}, 10, large).succeeded());  // which does not read it

@@ -17,7 +17,8 @@ endforeach()
 
 # What cannot be meant is refused when CMake runs.
 foreach(words IN ITEMS "RECURRENCES gatd" "RECURRENCES gated FORMS sideways" "RECURRENCES gated TYPES f64" "RECURRENCES gated KEY_DIMS some"
-        "RECURRENCES gated TUNED none.txt" "RECURRENCES gated BACKENDS tpu" "RECURRENCES gated COLOURS red" "TYPES f32")
+        "RECURRENCES gated TUNED none.txt" "RECURRENCES gated TUNED wrong.txt" "RECURRENCES gated BACKENDS tpu" "RECURRENCES gated COLOURS red" "TYPES f32")
+    file(WRITE ${folder}/bad/wrong.txt "recurence=gated parameters=chunk=8\n")
     file(WRITE ${folder}/bad/CMakeLists.txt "cmake_minimum_required(VERSION 3.28)
 project(bad LANGUAGES CXX)
 find_package(Halation REQUIRED COMPONENTS generate)
@@ -25,7 +26,7 @@ halation_add_kernels(bad ${words})
 ")
     execute_process(COMMAND ${CMAKE_COMMAND} -S ${folder}/bad -B ${folder}/bad/build ${common}
         RESULT_VARIABLE code OUTPUT_QUIET ERROR_VARIABLE output)
-    if(code EQUAL 0 OR NOT output MATCHES "halation_add_kernels.bad.")
+    if(code EQUAL 0 OR NOT output MATCHES "halation_add_kernels.bad.|wrong.txt")
         message(FATAL_ERROR "halation_add_kernels(bad ${words}) is not refused: ${output}")
     endif()
 endforeach()
