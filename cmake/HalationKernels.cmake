@@ -386,6 +386,7 @@ const halation_kernel_table *${table}(void);
         COMMAND_EXPAND_LISTS
         VERBATIM)
     add_library(${target} STATIC ${combined})
+    add_dependencies(${target} ${target}_glue)  # Makefiles do not see that its objects are of the same build
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX HALATION_OBJECT ${combined})
     target_link_libraries(${target} PUBLIC halation::headers)
     target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${directory}/include>)

@@ -95,7 +95,7 @@ std::string loop_nest_of(const Variant &v) {
     Halide::Pipeline pipeline = generator->build_pipeline();
     const Held held;
     pipeline.print_loop_nest();
-    return std::regex_replace(held.text(), std::regex(R"(\.v[0-9]+|\$[0-9]+)"), "");
+    return std::regex_replace(held.text(), std::regex(R"(\.[vr][0-9]+\b|\$[0-9]+|_[0-9]+(?=_intm))"), "");
 }
 
 }  // namespace halation

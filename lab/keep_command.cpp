@@ -71,7 +71,9 @@ void keep(const KeepOptions &options) {
     out.write(text.data(), text.size());
     out.keep();
     fmt::print("{}: {}\n", options.file, line);
-    if (best->ratio_high >= 1)
+    if (best->ratio >= 1)
+        fmt::print("(it is no faster than the shipped schedule, {:.3f} of its time)\n", best->ratio);
+    else if (best->ratio_high >= 1)
         fmt::print("(a quarter of the pairs or more saw the shipped schedule as fast: it gains little, if anything)\n");
 }
 

@@ -142,7 +142,7 @@ const char *name_of(Status status) {
 const Result *Sweep::best() const {
     const Result *best = nullptr;
     for (const Result &result : results) {
-        if (result.status != Status::timed || !(result.ratio > 0)) continue;
+        if (result.status != Status::timed || !(result.ratio > 0) || !std::isfinite(result.ratio)) continue;
         if (!best || (result.last_round && !best->last_round) ||
             (result.last_round == best->last_round && result.ratio < best->ratio))
             best = &result;

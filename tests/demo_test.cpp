@@ -2,6 +2,7 @@
 #include "cli/demo_counts.h"
 #include "cli/demo_figures.h"
 #include "cli/demo_measure.h"
+#include "cli/html.h"
 
 #include <catch2/catch.hpp>
 
@@ -173,7 +174,7 @@ TEST_CASE("axes hold their values between round ticks", "[demo]") {
         CHECK(axis.high >= low * 5000 * (1 - 1e-9));
         CHECK(axis.ticks.size() <= 9);
     }
-    CHECK(escape("<a & 'b'>") == "&lt;a &amp; &#39;b&#39;&gt;");
+    CHECK(halation::cli::escape("<a & 'b'>") == "&lt;a &amp; &#39;b&#39;&gt;");
 }
 
 TEST_CASE("notes of charts stand clear of curves and of each other", "[demo]") {

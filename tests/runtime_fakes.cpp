@@ -237,9 +237,9 @@ const halation_row_tensor cached_inputs[] = {{"q", "BTGK", HALATION_ROLE_DATA, H
 
 const char *const none = "there is no state to carry";
 const halation_row rows[] = {
-    {"gated", "S = exp(g) S + k v^T", gated_inputs, 4, "BTGV", "NGKV", nullptr, nullptr, NAN, {}},
-    {"retention", "S = gamma S + k v^T", retention_inputs, 4, "BTGV", "NGKV", nullptr, nullptr, NAN, {}},
-    {"normalized", "o = q S / q z", gated_inputs, 3, "BTGV", "NGKV", "NGK", "elu+1", 1, {}},
+    {"gated", "S = exp(g) S + k v^T", gated_inputs, 4, "BTGV", "NGKV", nullptr, nullptr, NAN, {}, 2, nullptr},
+    {"retention", "S = gamma S + k v^T", retention_inputs, 4, "BTGV", "NGKV", nullptr, nullptr, NAN, {}, 2, nullptr},
+    {"normalized", "o = q S / q z", gated_inputs, 3, "BTGV", "NGKV", "NGK", "elu+1", 1, {}, 2, nullptr},
     {"plain",
      "S = S + A x",
      plain_inputs,
@@ -249,8 +249,21 @@ const halation_row rows[] = {
      nullptr,
      nullptr,
      1,
-     {nullptr, nullptr, nullptr, "work would be quadratic for nothing"}},
-    {"cached", "o = sum (q . k) v", cached_inputs, 3, "BTGV", nullptr, nullptr, nullptr, 1, {nullptr, nullptr, none, nullptr}},
+     {nullptr, nullptr, nullptr, "work would be quadratic for nothing"},
+     2,
+     nullptr},
+    {"cached",
+     "o = sum (q . k) v",
+     cached_inputs,
+     3,
+     "BTGV",
+     nullptr,
+     nullptr,
+     nullptr,
+     1,
+     {nullptr, nullptr, none, nullptr},
+     2,
+     nullptr},
 };
 
 constexpr DLDataType f = halation::float32;

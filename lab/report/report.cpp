@@ -12,7 +12,7 @@ bool is_timed(const Result &result) {
     return result.status == Status::timed;
 }
 
-View::View(const Sweep &sweep) : sweep(sweep), best(nullptr), shipped(nullptr), shipped_seconds(NAN), shipped_timed(false) {
+View::View(const Sweep &sweep) : sweep(sweep), best(sweep.best()), shipped(nullptr), shipped_seconds(NAN), shipped_timed(false) {
     const auto add_name = [&](const std::string &name) {
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     };
@@ -22,16 +22,19 @@ View::View(const Sweep &sweep) : sweep(sweep), best(nullptr), shipped(nullptr), 
     }
     for (const Result &result : sweep.results) {
         for (const auto &[name, value] : result.parameters) add_name(name);
-        if (is_timed(result) && is_positive(result.ratio) && (!best || result.ratio < best->ratio)) best = &result;
         // What a candidate does not say is as it is shipped.
         const bool same = std::all_of(shipped_parameters.begin(), shipped_parameters.end(), [&](const auto &parameter) {
             const auto found = result.parameters.find(parameter.first);
             return found == result.parameters.end() || found->second == parameter.second;
         });
-        if (same && (!shipped || (is_timed(result) && !is_timed(*shipped)))) shipped = &result;
+        // A schedule of a user's own is not the shipped one, whatever its parameters.
+        if (same && sweep.subject.schedule.empty() && (!shipped || (is_timed(result) && !is_timed(*shipped)))) shipped = &result;
     }
     shipped_timed = shipped && is_timed(*shipped) && is_positive(shipped->seconds);
-    if (shipped_timed) {
+    // What was timed in turn with the best is what its ratio is to.
+    if (best && is_positive(best->shipped_seconds)) {
+        shipped_seconds = best->shipped_seconds;
+    } else if (shipped_timed) {
         shipped_seconds = shipped->seconds;
     } else if (best && is_positive(best->seconds)) {
         shipped_seconds = best->seconds / best->ratio;

@@ -19,7 +19,8 @@ std::string verdict(const View &view) {
     const Result &best = *view.best;
     const std::string times =
         fmt::format("{} against {}", milliseconds(best.seconds),
-                    milliseconds(view.shipped_seconds) + (view.shipped_timed ? "" : " (reckoned from the ratio)"));
+                    milliseconds(view.shipped_seconds) +
+                        (view.shipped_timed || best.shipped_seconds > 0 ? "" : " (reckoned from the ratio)"));
     const std::string ratio = fmt::format("{} of the shipped schedule's time (quartiles {} to {})", fixed(best.ratio, 3),
                                           fixed(best.ratio_low, 3), fixed(best.ratio_high, 3));
     if (&best == view.shipped) return "No candidate is faster than the shipped schedule, " + milliseconds(best.seconds) + ".";

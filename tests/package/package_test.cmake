@@ -31,6 +31,19 @@ halation_add_kernels(bad ${words})
     endif()
 endforeach()
 
+# With Makefiles, and a program that is declared before its kernels.
+file(WRITE ${folder}/make/CMakeLists.txt "cmake_minimum_required(VERSION 3.28)
+project(make LANGUAGES C CXX)
+find_package(Halation REQUIRED COMPONENTS generate)
+add_executable(app app.cpp)
+halation_add_kernels(my_kernels RECURRENCES gated FORMS recurrent)
+target_link_libraries(app PRIVATE my_kernels halation::runtime)
+")
+file(WRITE ${folder}/make/app.cpp "#include <my_kernels.h>\nint main() { return my_kernels()->kernel_count > 0 ? 0 : 1; }\n")
+run(${CMAKE_COMMAND} -G "Unix Makefiles" -DCMAKE_PREFIX_PATH=${folder}/prefix -S ${folder}/make -B ${folder}/make/build)
+run(${CMAKE_COMMAND} --build ${folder}/make/build)
+run(${folder}/make/build/app)
+
 # The lab as it is installed, and one with a schedule of a user's own.
 set(small --tokens 16 --heads-count 1 --key-dim 8 --value-dim 16 --seconds 0.01)
 run(${folder}/prefix/bin/halation-lab try gated_delta ${small})
