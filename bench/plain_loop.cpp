@@ -3,8 +3,9 @@
 #include <cmath>
 #include <cstring>
 
-// Made for several processors, of which the program takes the best that it runs on.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+// Made for several processors, of which the program takes the best that it runs on. The choice is made before main(), and before
+// ThreadSanitizer is ready for instrumented code.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define HALATION_CLONES __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
 #else
 #define HALATION_CLONES
