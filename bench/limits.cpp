@@ -10,7 +10,7 @@
 namespace bench {
 namespace {
 
-volatile float sink;
+thread_local volatile float sink;  // so that what is computed is used
 
 // One probe of each for an ISA: `target` is what the compiler has to be told, `bytes` the width of a vector, HALATION_KEPT(x)
 // says that a vector is used, so that nothing is left out or made one.
