@@ -1,7 +1,5 @@
 #include "inputs.h"
 
-#include "safetensors/safetensors.h"
-
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -11,11 +9,6 @@ namespace {
 
 using halation::float32;
 using halation::Tensor;
-
-safetensors::Type type_of(DLDataType type) {
-    if (type.bits == 32) return safetensors::Type::f32;
-    return type.code == kDLBfloat ? safetensors::Type::bf16 : safetensors::Type::f16;
-}
 
 bool is_one_of(const std::string &name, std::initializer_list<const char *> names) {
     for (const char *one : names)
@@ -41,6 +34,19 @@ bool has_letter(const halation_row &row, char letter) {
     for (int i = 0; i < row.input_count; i++)
         if (std::strchr(row.inputs[i].dims, letter)) return true;
     return false;
+}
+
+bool has_heads(const halation_row &row) {
+    return has_letter(row, 'H') || has_letter(row, 'G');
+}
+
+DLDataType type_named(const std::string &name) {
+    return name == "f16" ? halation::float16 : name == "bf16" ? halation::bfloat16 : float32;
+}
+
+safetensors::Type stored_type(DLDataType type) {
+    if (type.bits == 32) return safetensors::Type::f32;
+    return type.code == kDLBfloat ? safetensors::Type::bf16 : safetensors::Type::f16;
 }
 
 Inputs::Inputs(const halation_row &row, const halation_problem &problem, const Sizes &sizes, Extent extent)
@@ -113,7 +119,7 @@ void Inputs::fill(const std::string &name, Memory &memory, DLDataType type) {
         const std::vector<double> values = name == "b" && i < static_cast<int64_t>(reads_.size())
                                                ? reads_[static_cast<size_t>(i)]
                                                : vector_of(name, static_cast<size_t>(size));
-        const safetensors::Tensor stored = safetensors::tensor(type_of(type), {size}, values);
+        const safetensors::Tensor stored = safetensors::tensor(stored_type(type), {size}, values);
         to = std::copy(stored.data.begin(), stored.data.end(), to);
         if (name != "a") continue;
         reads_.push_back(values);  // b = -a/2: a delta rule, under which a state cannot grow

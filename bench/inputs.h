@@ -4,6 +4,7 @@
 
 #include "halation.hpp"
 #include "halation_kernels.h"
+#include "safetensors/safetensors.h"
 
 #include <memory>
 #include <random>
@@ -24,6 +25,10 @@ enum class Extent {
 
 // Whether a tensor of the row has the letter among its dims.
 bool has_letter(const halation_row &row, char letter);
+bool has_heads(const halation_row &row);
+
+DLDataType type_named(const std::string &name);  // f32, f16, bf16
+safetensors::Type stored_type(DLDataType type);
 
 class Inputs {
 public:

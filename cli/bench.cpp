@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <fmt/format.h>
 #include <fstream>
 #include <memory>
@@ -43,20 +42,12 @@ struct Shape {
     int64_t heads, value_heads, key_dim, value_dim;
 };
 
-bool has_heads(const halation_row &row) {
-    return bench::has_letter(row, 'H') || bench::has_letter(row, 'G');
-}
-
-DLDataType type_named(const std::string &name) {
-    return name == "f16" ? float16 : name == "bf16" ? bfloat16 : float32;
-}
-
 Shape shape_of(const halation_row &row, const BenchOptions &options) {
-    const int64_t heads = has_heads(row) ? options.heads : 1;
+    const int64_t heads = bench::has_heads(row) ? options.heads : 1;
     return {"",
             &row,
             heads,
-            has_heads(row) && options.value_heads ? options.value_heads : heads,
+            bench::has_heads(row) && options.value_heads ? options.value_heads : heads,
             bench::has_letter(row, 'K') ? options.key_dim : 1,
             options.value_dim};
 }
@@ -99,7 +90,7 @@ public:
         problem.backend = options_.kernel.backend.c_str();
         if (!options_.kernel.isa.empty()) problem.isa = options_.kernel.isa.c_str();
         if (options_.kernel.heads == "tiled") problem.head_mapping = HALATION_HEADS_TILED;
-        problem.type = type_named(type);
+        problem.type = bench::type_named(type);
         const Refusal refused = refusal(context_, problem);
         if (refused.status != HALATION_OK) {
             fmt::print("{:<18} {:>7} not run: {}\n", row.name, tokens, refused.reason);
@@ -193,19 +184,12 @@ private:
     std::vector<BenchResult> results_;
 };
 
-std::string now() {
-    const std::time_t time = std::time(nullptr);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", std::localtime(&time));
-    return text;
-}
-
 // "H 16  K 128  V 128": the sizes that rows with heads have, or those without.
 std::string sizes_text(const std::vector<Shape> &shapes, const BenchOptions &options, bool heads) {
     std::string text;
     const auto add = [&](char letter, int64_t extent) {
         for (const Shape &shape : shapes) {
-            if (has_heads(*shape.row) != heads || !bench::has_letter(*shape.row, letter)) continue;
+            if (bench::has_heads(*shape.row) != heads || !bench::has_letter(*shape.row, letter)) continue;
             text += fmt::format("{}{} {}", text.empty() ? "" : "  ", letter_text(*shape.row, letter), extent);
             return;
         }

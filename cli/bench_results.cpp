@@ -37,10 +37,7 @@ void write_bench(const std::string &path, const BenchFile &file) {
         each_field(result, [&](const char *name, const auto &value) { one[name] = value; });
         json["results"].push_back(one);
     }
-    const std::string text = json.dump(1) + "\n";
-    safetensors::OutputFile out(path);
-    out.write(text.data(), text.size());
-    out.keep();
+    safetensors::write_whole(path, json.dump(1) + "\n");
 }
 
 BenchFile read_bench(const std::string &path) {

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <new>
 
 namespace halation::cli {
@@ -99,6 +100,13 @@ CLI::Validator from_to(double least, double most) {
         return good ? std::string() : "'" + given + "' is no number from " + range;
     };
     return CLI::Validator(check, "");
+}
+
+std::string now() {
+    const std::time_t time = std::time(nullptr);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", std::localtime(&time));
+    return text;
 }
 
 }  // namespace halation::cli

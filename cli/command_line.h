@@ -35,5 +35,8 @@ void add_words(CLI::App &command, const char *name, std::string &value, const st
 CLI::Validator between(int64_t least, int64_t most);
 CLI::Validator from_to(double least, double most);
 
+// "2026-11-30 04:15", of this place.
+std::string now();
+
 }  // namespace halation::cli
 #endif

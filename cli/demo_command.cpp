@@ -140,9 +140,7 @@ void demo(const DemoOptions &options) {
         throw Error(fmt::format("nothing to show: {} is {}", results.entries[0].memory->recurrence, results.entries[0].missing));
     }
     const std::string html = report(results);
-    safetensors::OutputFile output(options.output);
-    output.write(html.data(), html.size());
-    output.keep();
+    safetensors::write_whole(options.output, html);
     fmt::print("{}report: {}\n", summary(results), options.output);
 }
 

@@ -29,10 +29,7 @@ int dim_of(const std::string &what, const std::string &word) {
 }
 
 void require_identifier(const std::string &name) {
-    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-    const auto part = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
-    if (name.empty() || !letter(name[0]) || !std::all_of(name.begin(), name.end(), part))
-        throw Halide::CompileError("name: got '" + name + "'; must be a C identifier");
+    if (!is_identifier(name)) throw Halide::CompileError("name: got '" + name + "'; must be a C identifier");
 }
 
 // What only kernels of the chunk algorithm can have: dims that are constants, and another schedule.

@@ -6,39 +6,36 @@
 #include "process.h"
 #include "subject.h"
 
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <sys/file.h>
-#include <unistd.h>
 
 namespace halation::lab {
 namespace {
 
 using Json = nlohmann::json;
 
-// A candidate by what a step is told of it.
-Json json_of(const Subject &subject, const Parameters &parameters, const std::string &directory) {
-    return {{"subject", line_of(subject)}, {"parameters", parameters}, {"directory", directory}};
+// A candidate as a step is told of it, and back.
+Json json_of(const Candidate &candidate) {
+    return {{"subject", line_of(candidate.subject)}, {"parameters", candidate.parameters}, {"directory", candidate.directory}};
 }
 
-struct Task {
-    Subject subject;
-    Parameters parameters;
-    std::string directory;
-    Variant variant;
+Candidate candidate_of(const Json &json) {
+    return {subject_of(json.at("subject").get<std::string>()), json.at("parameters").get<Parameters>(),
+            json.at("directory").get<std::string>()};
+}
 
-    explicit Task(const Json &json)
-        : subject(subject_of(json.at("subject").get<std::string>())), parameters(json.at("parameters").get<Parameters>()),
-          directory(json.at("directory").get<std::string>()), variant(variant_of(subject, parameters)) {}
-    std::string shared_object() const { return directory + "/" + variant.name + ".so"; }
-};
+Variant variant_of(const Candidate &candidate) {
+    return variant_of(candidate.subject, candidate.parameters);
+}
+
+// Of a candidate that was made.
+LoadedKernel loaded(const Candidate &candidate) {
+    const Variant variant = variant_of(candidate);
+    return LoadedKernel(variant, shared_object_of(variant, candidate.directory));
+}
 
 // Runs this program again, as one of its hidden commands. /proc/self/exe is this program even if its file was replaced since.
 // What it returns is its result, after a mark: a schedule may print what it likes before.
@@ -59,15 +56,14 @@ std::string run_lab_step(std::string (*step)(const std::string &), const std::st
     return mark + step(input);
 }
 
-Result make_and_check(const Subject &subject, const Parameters &parameters, const std::string &directory,
-                      double timeout_seconds) {
+Result make_and_check(const Candidate &candidate, double timeout_seconds) {
     Result result;
     try {
-        result = result_of(run_step("step-make-and-check", json_of(subject, parameters, directory), timeout_seconds));
+        result = result_of(run_step("step-make-and-check", json_of(candidate), timeout_seconds));
     } catch (const std::exception &error) {
         result.reason = std::string("making or checking it: ") + error.what();
     }
-    result.parameters = parameters;
+    result.parameters = candidate.parameters;
     return result;
 }
 
@@ -75,12 +71,11 @@ std::string step_make_and_check(const std::string &input) {
     const Json json = Json::parse(input);
     Result result;
     try {
-        const Task task(json);
+        const Candidate candidate = candidate_of(json);
         const auto begin = std::chrono::steady_clock::now();
-        const std::string made = make_shared_object(task.variant, task.directory);
+        make_shared_object(variant_of(candidate), candidate.directory);
         result.compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        const LoadedKernel kernel(task.variant, made);
-        const Checked checked = check_kernel(kernel, task.subject);
+        const Checked checked = check_kernel(loaded(candidate), candidate.subject);
         result.error = checked.error;
         result.allowed = checked.allowed;
         result.status = checked.right() ? Status::timed : Status::wrong;
@@ -95,23 +90,20 @@ std::string step_make_and_check(const std::string &input) {
 
 std::string step_show(const std::string &input) {
     const Json json = Json::parse(input);
-    const Task task(json);
-    write_kernel(task.variant, task.directory, json.at("kinds").get<std::vector<std::string>>());
-    return Json(loop_nest_of(task.variant)).dump(-1, ' ', false, Json::error_handler_t::replace);
+    const Candidate candidate = candidate_of(json);
+    const Variant variant = variant_of(candidate);
+    write_kernel(variant, candidate.directory, json.at("kinds").get<std::vector<std::string>>());
+    return Json(loop_nest_of(variant)).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string write_and_show(const Subject &subject, const Parameters &parameters, const std::string &directory,
-                           const std::vector<std::string> &kinds) {
-    Json input = json_of(subject, parameters, directory);
+std::string write_and_show(const Candidate &candidate, const std::vector<std::string> &kinds) {
+    Json input = json_of(candidate);
     input["kinds"] = kinds;
     return Json::parse(run_step("step-show", input, 600)).get<std::string>();
 }
 
-void time_candidate(const Subject &subject, const std::string &directory, const Subject &other,
-                    const Parameters &other_parameters, const std::string &other_directory, double seconds, Result &result) {
-    const Json input = {{"first", json_of(other, other_parameters, other_directory)},
-                        {"second", json_of(subject, result.parameters, directory)},
-                        {"seconds", seconds}};
+void time_candidate(const Candidate &candidate, const Candidate &other, double seconds, Result &result) {
+    const Json input = {{"first", json_of(other)}, {"second", json_of(candidate)}, {"seconds", seconds}};
     Json json;
     try {
         json = Json::parse(run_step("step-time", input, 60 + 100 * seconds));
@@ -128,51 +120,12 @@ void time_candidate(const Subject &subject, const std::string &directory, const 
 
 std::string step_time(const std::string &input) {
     const Json json = Json::parse(input);
-    const Task first(json.at("first")), second(json.at("second"));
-    const LoadedKernel first_kernel(first.variant, first.shared_object()), second_kernel(second.variant, second.shared_object());
+    const Candidate first = candidate_of(json.at("first")), second = candidate_of(json.at("second"));
+    const LoadedKernel first_kernel = loaded(first), second_kernel = loaded(second);
     const bench::Paired times = measure(first_kernel, second_kernel, second.subject, json.at("seconds").get<double>());
     return Json{{"first", times.first}, {"seconds", times.second},      {"least", times.least_second},
                 {"ratio", times.ratio}, {"ratio_low", times.ratio_low}, {"ratio_high", times.ratio_high}}
         .dump();
-}
-
-namespace {
-
-constexpr const char *folder_start = "halation-lab-", *lock_name = "/lock";
-
-// Those of processes that were killed: their locks are free.
-void remove_abandoned(const std::filesystem::path &where) {
-    std::error_code ignored;
-    for (const auto &entry : std::filesystem::directory_iterator(where, ignored)) {
-        if (entry.path().filename().string().rfind(folder_start, 0) != 0) continue;
-        const int lock = open((entry.path().string() + lock_name).c_str(), O_RDWR | O_CLOEXEC);
-        if (lock < 0) continue;
-        if (flock(lock, LOCK_EX | LOCK_NB) == 0) std::filesystem::remove_all(entry.path(), ignored);
-        close(lock);
-    }
-}
-
-}  // namespace
-
-WorkFolder::WorkFolder() {
-    const std::filesystem::path where = std::filesystem::temp_directory_path();
-    remove_abandoned(where);
-    std::string name = (where / (std::string(folder_start) + "XXXXXX")).string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("cannot make a folder " + name + ": " + std::strerror(errno));
-    path_ = name;
-    lock_ = open((path_ + lock_name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock_ >= 0) flock(lock_, LOCK_EX);
-}
-
-WorkFolder::~WorkFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-    if (lock_ >= 0) close(lock_);
-}
-
-std::string WorkFolder::sub(const std::string &name) const {
-    std::filesystem::create_directories(path_ + "/" + name);
-    return path_ + "/" + name;
 }
 
 }  // namespace halation::lab

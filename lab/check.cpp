@@ -13,13 +13,8 @@
 namespace halation::lab {
 namespace {
 
-safetensors::Type type_of(DLDataType type) {
-    if (type.bits == 32) return safetensors::Type::f32;
-    return type.code == kDLBfloat ? safetensors::Type::bf16 : safetensors::Type::f16;
-}
-
 oracle::Array array_of(const Tensor &tensor) {
-    safetensors::Tensor stored{type_of(tensor.type()), tensor.shape(), {}};
+    safetensors::Tensor stored{bench::stored_type(tensor.type()), tensor.shape(), {}};
     int64_t bytes = safetensors::bytes(stored.type);
     for (const int64_t extent : tensor.shape()) bytes *= extent;
     const auto *data = static_cast<const uint8_t *>(tensor.data());
@@ -77,7 +72,7 @@ bool is_finite(const oracle::Array &array) {
 
 void compare(Checked &checked, const std::string &name, const Tensor &result, const oracle::Array &in_double,
              const oracle::Array &in_float, const std::string &where) {
-    const safetensors::Type type = type_of(result.type());
+    const safetensors::Type type = bench::stored_type(result.type());
     const double sensitive = oracle::error(in_float, in_double);
     // Against such a reference nothing could be called right or wrong.
     if (!is_finite(in_double) || !is_finite(in_float) || sensitive > 1e-3)
@@ -94,8 +89,7 @@ void compare(Checked &checked, const std::string &name, const Tensor &result, co
 
 void check_case(Checked &checked, const LoadedKernel &kernel, const Context &context, const Subject &subject, Case c) {
     const halation_row &row = kernel.row();
-    const bool heads = bench::has_letter(row, 'H') || bench::has_letter(row, 'G');
-    if (!heads) c.heads = c.value_heads = 1;
+    if (!bench::has_heads(row)) c.heads = c.value_heads = 1;
     if (!bench::has_letter(row, 'K')) c.key_dim = 1;
     Problem problem = problem_of(subject);
     problem.heads = c.heads, problem.value_heads = c.value_heads, problem.key_dim = c.key_dim, problem.value_dim = c.value_dim;
@@ -112,13 +106,12 @@ void check_case(Checked &checked, const LoadedKernel &kernel, const Context &con
     const References references = references_of(subject, given);
 
     Plan(context, problem).run(inputs.tensors());
+    const oracle::Outputs &exact = references.in_double, &in_float = references.in_float;
     for (const auto &[name, tensor] : inputs.tensors()) {
-        if (name == "o") compare(checked, name, tensor, references.in_double.o, references.in_float.o, text_of(c));
-        if (name == "final_state")
-            compare(checked, name, tensor, references.in_double.final_state, references.in_float.final_state, text_of(c));
+        if (name == "o") compare(checked, name, tensor, exact.o, in_float.o, text_of(c));
+        if (name == "final_state") compare(checked, name, tensor, exact.final_state, in_float.final_state, text_of(c));
         if (name == "final_normalizer")
-            compare(checked, name, tensor, references.in_double.final_normalizer, references.in_float.final_normalizer,
-                    text_of(c));
+            compare(checked, name, tensor, exact.final_normalizer, in_float.final_normalizer, text_of(c));
     }
 }
 

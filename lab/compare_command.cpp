@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "options.h"
 #include "subject.h"
+#include "work_folder.h"
 
 #include <cstdio>
 #include <fmt/format.h>
@@ -18,12 +19,13 @@ struct CompareOptions {
 
 void compare(const CompareOptions &options) {
     const Subject subject = subject_of(options.subject);
-    Subject subjects[2] = {subject, subject};
     Choice choices[2];
+    Candidate candidates[2];
     for (int i = 0; i < 2; i++) {
         choices[i] = choice_of({i == 0 ? options.first : options.second});
-        subjects[i].schedule = choices[i].schedule;
-        require_parameters(subjects[i], choices[i].parameters);
+        candidates[i] = {subject, choices[i].parameters, ""};
+        candidates[i].subject.schedule = choices[i].schedule;
+        require_parameters(candidates[i].subject, choices[i].parameters);
     }
     const WorkFolder folder;
     fmt::print("{}\n", text_of(subject));
@@ -32,7 +34,8 @@ void compare(const CompareOptions &options) {
     for (int i = 0; i < 2; i++) {
         fmt::print("{}          {}: ", i == 0 ? 'A' : 'B', text_of(choices[i]));
         std::fflush(stdout);
-        results[i] = make_and_check(subjects[i], choices[i].parameters, folder.sub(std::to_string(i)), 600);
+        candidates[i].directory = folder.sub(std::to_string(i));
+        results[i] = make_and_check(candidates[i], 600);
         if (results[i].status == Status::timed)
             fmt::print("made in {:.1f} s; right, error {:.1e} of {:.1e}\n", results[i].compile_seconds, results[i].error,
                        results[i].allowed);
@@ -41,8 +44,7 @@ void compare(const CompareOptions &options) {
         right = right && results[i].status == Status::timed;
     }
     if (!right) throw cli::Failed();
-    time_candidate(subjects[1], folder.path() + "/1", subjects[0], results[0].parameters, folder.path() + "/0", options.seconds,
-                   results[1]);
+    time_candidate(candidates[1], candidates[0], options.seconds, results[1]);
     if (results[1].status != Status::timed) throw cli::Error(results[1].reason);
     const double ratio = results[1].ratio;
     fmt::print("B / A      {:.3f} ({:.3f} to {:.3f}); A {:.4f} ms, B {:.4f} ms\n", ratio, results[1].ratio_low,

@@ -66,10 +66,7 @@ void keep(const KeepOptions &options) {
     if (!subject.schedule.empty()) line += " schedule=" + subject.schedule;
     line += fmt::format("  # {:.3f} of the shipped time; K {} V {} T {}, {}, {}", best->ratio, subject.key_dim, subject.value_dim,
                         subject.tokens, sweep.limit.cpu, sweep.date);
-    const std::string text = other_lines(options.file, kernels) + line + "\n";
-    safetensors::OutputFile out(options.file);
-    out.write(text.data(), text.size());
-    out.keep();
+    safetensors::write_whole(options.file, other_lines(options.file, kernels) + line + "\n");
     fmt::print("{}: {}\n", options.file, line);
     if (best->ratio >= 1)
         fmt::print("(it is no faster than the shipped schedule, {:.3f} of its time)\n", best->ratio);

@@ -11,20 +11,23 @@
 
 namespace halation::lab {
 
-std::string make_shared_object(const Variant &variant, const std::string &directory) {
+std::string shared_object_of(const Variant &variant, const std::string &directory) {
+    return directory + "/" + variant.name + ".so";
+}
+
+void make_shared_object(const Variant &variant, const std::string &directory) {
     write_kernel(variant, directory, {"object"});
     const char *compiler = std::getenv("CXX");
-    const std::string base = directory + "/" + variant.name;
+    const std::string object = directory + "/" + variant.name + ".o";
     std::istringstream words(compiler ? compiler : "");  // "ccache g++"
     std::vector<std::string> command{std::istream_iterator<std::string>(words), {}};
     if (command.empty()) command = {"c++"};
     // What the kernel calls of Halide's runtime, this program has and shows (runtime/kernel_glue.cpp).
-    for (const std::string &word :
-         {std::string("-shared"), std::string("-nostartfiles"), std::string("-o"), base + ".so", base + ".o", std::string("-lm")})
+    for (const std::string &word : {std::string("-shared"), std::string("-nostartfiles"), std::string("-o"),
+                                    shared_object_of(variant, directory), object, std::string("-lm")})
         command.push_back(word);
     const Finished linked = run_process(command, 60);
     if (!linked.succeeded()) throw std::runtime_error("the kernel cannot be linked: " + linked.reason());
-    return base + ".so";
 }
 
 LoadedKernel::LoadedKernel(const Variant &variant, const std::string &shared_object)

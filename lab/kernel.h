@@ -8,9 +8,12 @@
 
 namespace halation::lab {
 
-// Writes the kernel's object file into `directory` and links it to a shared object, whose path it returns. The linker is the
-// environment's CXX, or c++. Throws Halide::CompileError or std::runtime_error.
-std::string make_shared_object(const Variant &variant, const std::string &directory);
+// Where the kernel's shared object is, once it was made in that folder.
+std::string shared_object_of(const Variant &variant, const std::string &directory);
+
+// Writes the kernel's object file into `directory` and links it to a shared object. The linker is the environment's CXX, or c++.
+// Throws Halide::CompileError or std::runtime_error.
+void make_shared_object(const Variant &variant, const std::string &directory);
 
 class LoadedKernel {
 public:

@@ -3,6 +3,7 @@
 #include "candidate.h"
 #include "commands.h"
 #include "generators/kernel_files.h"
+#include "options.h"
 
 #include <cstdio>
 #include <iostream>
@@ -14,14 +15,10 @@ namespace {
 // A step of a candidate, in a process of its own: see candidate.h.
 void add_step(CLI::App &app, const char *name, std::string (*step)(const std::string &)) {
     CLI::App *command = app.add_subcommand(name, "")->group("");
-    command->callback([step] {
+    command->callback(guarded([step] {
         const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
-        try {
-            std::cout << run_lab_step(step, input) << std::flush;
-        } catch (const Halide::Error &error) {  // which is no std::exception
-            throw cli::Error(error.what());
-        }
-    });
+        std::cout << run_lab_step(step, input) << std::flush;
+    }));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "options.h"
 
-#include "bench/limits.h"
 #include "subject.h"
 
 #include <algorithm>
@@ -64,7 +63,7 @@ Subject subject_of(const SubjectOptions &options) {
     if (cache) s.cached = options.cached >= 0 ? options.cached : s.form == "recurrent" ? 4096 : 0;
     s.known_key_dim = s.known_value_dim = options.known_dims;
     // Refused here if at all, before anything is made. An ISA that the processor lacks could not be timed.
-    const Variant shipped = shipped_variant_of(s);
+    shipped_variant_of(s);
     const Halide::Target host = Halide::get_host_target();
     for (const auto &[isa, feature] :
          {std::make_pair("avx512", Halide::Target::AVX512_Skylake), std::make_pair("avx2", Halide::Target::AVX2)})

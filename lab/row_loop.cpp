@@ -182,13 +182,15 @@ private:
         const T head = decay_ ? number(decay_) : log_head_ ? std::exp(number(log_head_)) : T(1);
         std::vector<T> key(static_cast<size_t>(sizes_.K), head), value(static_cast<size_t>(sizes_.V), T(1));
         if (log_key_) key = keys(log_key_);
-        if (log_value_) value = values(log_value_);
+        if (log_value_) {
+            value = values(log_value_);
+            for (T &one : value) one = std::exp(one);
+        }
         for (int64_t d = 0; d < sizes_.K; d++) {
             T &one = key[static_cast<size_t>(d)];
             if (log_key_) one = std::exp(one);
             if (row_.normalized) normalizer_[static_cast<size_t>(d)] *= one;
-            for (int64_t v = 0; v < sizes_.V; v++)
-                state(d, v) *= one * (log_value_ ? std::exp(value[static_cast<size_t>(v)]) : T(1));
+            for (int64_t v = 0; v < sizes_.V; v++) state(d, v) *= one * value[static_cast<size_t>(v)];
         }
     }
 

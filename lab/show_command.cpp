@@ -5,6 +5,7 @@
 #include "options.h"
 #include "safetensors/output_file.h"
 #include "subject.h"
+#include "work_folder.h"
 
 #include <filesystem>
 #include <fmt/format.h>
@@ -25,13 +26,6 @@ std::string read(const std::string &path) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// All or nothing of each: the disk may be full.
-void copy_to(const std::string &folder, const std::string &name, const std::string &text) {
-    safetensors::OutputFile out(folder + "/" + name);
-    out.write(text.data(), text.size());
-    out.keep();
-}
-
 void show(const ShowOptions &options) {
     const Subject shipped = subject_of(options.subject);
     Subject subject = shipped;
@@ -46,7 +40,7 @@ void show(const ShowOptions &options) {
     }
     const WorkFolder work;
     const std::vector<std::string> all = {"assembly", "stmt", "stmt_html", "object"}, assembly = {"assembly"};
-    const std::string loops = write_and_show(subject, choice.parameters, work.path(), keep ? all : assembly);
+    const std::string loops = write_and_show({subject, choice.parameters, work.path()}, keep ? all : assembly);
 
     fmt::print("{}\nschedule: {}\n", text_of(shipped), text_of(choice));
     for (const ScheduleParameter &parameter : parameters_of(subject)) {
@@ -61,7 +55,7 @@ void show(const ShowOptions &options) {
     fmt::print("\nIn {}:\n", options.folder);
     for (const char *suffix : {".s", ".stmt", ".stmt.html", ".o"}) {
         const std::string name = subject.recurrence + "_" + subject.form + suffix;
-        copy_to(options.folder, name, read(work.path() + "/candidate" + suffix));
+        safetensors::write_whole(options.folder + "/" + name, read(work.path() + "/candidate" + suffix));
         fmt::print("  {}\n", name);
     }
 }

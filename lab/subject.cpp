@@ -7,10 +7,6 @@
 namespace halation::lab {
 namespace {
 
-DLDataType type_named(const std::string &type) {
-    return type == "f16" ? float16 : type == "bf16" ? bfloat16 : float32;
-}
-
 Variant variant_with(const Subject &s, const std::string &schedule, const std::string &parameters) {
     std::vector<std::string> words = {
         "name=candidate", "recurrence=" + s.recurrence, "form=" + s.form,       "backend=" + s.backend,    "isa=" + s.isa,
@@ -43,8 +39,8 @@ Problem problem_of(const Subject &s) {
     problem.form = static_cast<halation_form>(variant_of(s, {}).form_value());
     problem.backend = s.backend.c_str();
     problem.isa = s.isa.c_str();
-    problem.type = type_named(s.type);
-    problem.gate_type = type_named(s.gates);
+    problem.type = bench::type_named(s.type);
+    problem.gate_type = bench::type_named(s.gates);
     if (!s.feature_map.empty()) problem.feature_map = s.feature_map.c_str();
     return problem;
 }

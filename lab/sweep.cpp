@@ -5,6 +5,7 @@
 #include "report/report.h"
 #include "safetensors/output_file.h"
 #include "subject.h"
+#include "work_folder.h"
 
 #include <algorithm>
 #include <atomic>
@@ -43,16 +44,18 @@ std::string values_text(const std::vector<int> &values) {
 class Runner {
 public:
     Runner(Sweep &sweep, const SweepPlan &plan)
-        : sweep_(sweep), plan_(plan), candidates_(plan.search, sweep.axes, plan.start, plan.seed), writer_(plan.results) {}
+        : sweep_(sweep), plan_(plan), candidates_(plan.search, sweep.axes, plan.start, plan.seed), writer_(plan.results) {
+        shipped_ = {sweep.subject, {}, folder_.sub("shipped")};
+        shipped_.subject.schedule.clear();
+        shipped_loop_nest_ = loop_nest_of(variant_of(shipped_.subject, {}));
+    }
 
     bool run() {
         say(text_of(sweep_.subject));
         for (const Axis &axis : sweep_.axes)
             say(fmt::format("  {:<22} {:<30} shipped {}", axis.name, values_text(axis.values), axis.shipped));
         if (writer_.empty()) writer_.begin(sweep_);
-        shipped_ = sweep_.subject;
-        shipped_.schedule.clear();
-        const Result shipped = make_and_check(shipped_, {}, folder_.sub("shipped"), make_timeout);
+        const Result shipped = make_and_check(shipped_, make_timeout);
         if (shipped.status != Status::timed) throw std::runtime_error("the shipped schedule: " + shipped.reason);
         bool ended = false;
         while (!stopped()) {
@@ -62,7 +65,7 @@ public:
             round(next);
         }
         if (!interrupted) last_round();
-        write_report(sweep_, plan_.report);
+        write_report();
         return ended;
     }
 
@@ -90,8 +93,9 @@ private:
 
     void batch(const std::vector<Parameters> &parameters, size_t left_in_round) {
         std::vector<Result> results(parameters.size());
-        std::vector<std::string> folders;
-        for (size_t i = 0; i < parameters.size(); i++) folders.push_back(folder_.sub(std::to_string(i)));
+        std::vector<Candidate> candidates;
+        for (size_t i = 0; i < parameters.size(); i++)
+            candidates.push_back({sweep_.subject, parameters[i], folder_.sub(std::to_string(i))});
         say(fmt::format("making {} candidates", parameters.size()));
         std::vector<char> is_made(parameters.size());
         std::atomic<size_t> next{0}, left{left_in_round + parameters.size()};
@@ -105,7 +109,7 @@ private:
         for (int job = 0; job < plan_.jobs; job++)
             workers.emplace_back([&] {
                 for (size_t i = next++; i < parameters.size() && !interrupted && !late(); i = next++) {
-                    results[i] = made(parameters[i], folders[i]);
+                    results[i] = made(candidates[i]);
                     is_made[i] = 1;
                     const std::lock_guard<std::mutex> lock(recording);
                     if (results[i].status != Status::timed) record(results[i]);
@@ -114,29 +118,24 @@ private:
         for (std::thread &worker : workers) worker.join();
         for (size_t i = 0; i < results.size() && !interrupted && !late(); i++) {
             if (!is_made[i] || results[i].status != Status::timed) continue;
-            time_candidate(sweep_.subject, folders[i], shipped_, {}, folder_.path() + "/shipped", plan_.seconds_each, results[i]);
+            time_candidate(candidates[i], shipped_, plan_.seconds_each, results[i]);
             record(results[i]);
         }
-        write_report(sweep_, plan_.report);
+        write_report();
     }
 
     // What cannot even be said is refused without a process.
-    Result made(const Parameters &parameters, const std::string &folder) const {
+    static Result made(const Candidate &candidate) {
+        Result result;
+        result.parameters = candidate.parameters;
         try {
-            variant_of(sweep_.subject, parameters);
-            return make_and_check(sweep_.subject, parameters, folder, make_timeout);
+            variant_of(candidate.subject, candidate.parameters);
+            return make_and_check(candidate, make_timeout);
         } catch (const Halide::Error &error) {
-            Result result;
-            result.parameters = parameters;
             result.status = Status::refused;
             result.reason = error.what();
-            return result;
-        } catch (const std::exception &error) {
-            Result result;
-            result.parameters = parameters;
-            result.reason = error.what();
-            return result;
         }
+        return result;
     }
 
     // The best few once more and longer: the least of many noisy figures is too small. Again, as long as one that was not in it
@@ -152,13 +151,19 @@ private:
             if (!next || (i >= 4 && best && best->last_round && next->ratio > best->ratio)) return;
             if (!said) say("timing the best once more, longer");
             said = true;
-            Result again = made(next->parameters, folder);
-            if (again.status == Status::timed)
-                time_candidate(sweep_.subject, folder, shipped_, {}, folder_.path() + "/shipped", 6 * plan_.seconds_each, again);
+            const Candidate candidate{sweep_.subject, next->parameters, folder};
+            Result again = made(candidate);
+            if (again.status == Status::timed) time_candidate(candidate, shipped_, 6 * plan_.seconds_each, again);
             again.last_round = true;
             add(again);
             progress(again, 0);
         }
+    }
+
+    void write_report() const {
+        const Result *best = sweep_.best();
+        const std::string best_loop_nest = best ? loop_nest_of(variant_of(sweep_.subject, best->parameters)) : "";
+        safetensors::write_whole(plan_.report, report_page(sweep_, best_loop_nest, shipped_loop_nest_));
     }
 
     void add(const Result &result) {
@@ -187,7 +192,8 @@ private:
     Candidates candidates_;
     WorkFolder folder_;
     SweepWriter writer_;
-    Subject shipped_;
+    Candidate shipped_;
+    std::string shipped_loop_nest_;
     int done_ = 0;
     Clock::time_point begin_ = Clock::now();
 };
@@ -200,17 +206,6 @@ bool run_sweep(Sweep &sweep, const SweepPlan &plan) {
     const bool ended = Runner(sweep, plan).run();
     std::signal(SIGINT, before);
     return ended;
-}
-
-void write_report(const Sweep &sweep, const std::string &path) {
-    Subject shipped = sweep.subject;
-    shipped.schedule.clear();
-    const Result *best = sweep.best();
-    const std::string nest_of_best = best ? loop_nest_of(variant_of(sweep.subject, best->parameters)) : "";
-    const std::string page = report_page(sweep, nest_of_best, loop_nest_of(variant_of(shipped, {})));
-    safetensors::OutputFile out(path);
-    out.write(page.data(), page.size());
-    out.keep();
 }
 
 }  // namespace halation::lab

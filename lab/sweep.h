@@ -20,8 +20,5 @@ struct SweepPlan {
 // Goes on with `sweep`, whose results are those of the file. Returns whether it came to its end.
 bool run_sweep(Sweep &sweep, const SweepPlan &plan);
 
-// The page of a sweep, written beside and renamed. Throws std::runtime_error.
-void write_report(const Sweep &sweep, const std::string &path);
-
 }  // namespace halation::lab
 #endif

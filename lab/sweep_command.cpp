@@ -1,4 +1,5 @@
 // halation-lab sweep: searches for a better schedule.
+#include "bench/limits.h"
 #include "commands.h"
 #include "measure.h"
 #include "options.h"
@@ -7,11 +8,9 @@
 #include "sweep.h"
 
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <fmt/format.h>
 #include <sstream>
-#include <thread>
 
 namespace halation::lab {
 namespace {
@@ -67,13 +66,6 @@ std::vector<Axis> axes_of(Subject &subject, const std::vector<std::string> &word
     return axes;
 }
 
-std::string now() {
-    const std::time_t time = std::time(nullptr);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", std::localtime(&time));
-    return text;
-}
-
 bool same_axes(const std::vector<Axis> &a, const std::vector<Axis> &b) {
     if (a.size() != b.size()) return false;
     for (size_t i = 0; i < a.size(); i++)
@@ -112,7 +104,7 @@ void sweep_schedules(const SweepOptions &options) {
     Sweep sweep;
     sweep.subject = subject_of(options.subject);
     sweep.axes = axes_of(sweep.subject, options.words);
-    sweep.date = now();
+    sweep.date = cli::now();
     SweepPlan plan{options.search == "grid"     ? Search::grid
                    : options.search == "random" ? Search::random
                                                 : Search::climb,
@@ -184,7 +176,7 @@ void add_sweep(CLI::App &app) {
         "  halation-lab sweep gla --search grid chunk=2,4,8 value_vectors=1..4 segment=64\n"
         "  halation-lab sweep kda --from chunk=16,value_vectors=1,key_unroll=1,segment=32");
     command->callback(guarded([options] {
-        if (options->jobs == 0) options->jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+        if (options->jobs == 0) options->jobs = bench::thread_count(0);
         if (options->name.empty()) {
             const Subject subject = subject_of(options->subject);
             options->name = subject.recurrence + "_" + subject.form + "_" + subject.isa;

@@ -4,6 +4,7 @@
 #include "measure.h"
 #include "options.h"
 #include "subject.h"
+#include "work_folder.h"
 
 #include <cstdio>
 #include <fmt/format.h>
@@ -36,7 +37,8 @@ void try_schedule(const TryOptions &options) {
     std::fflush(stdout);
 
     const WorkFolder folder;
-    Result result = make_and_check(subject, choice.parameters, folder.sub("candidate"), 600);
+    const Candidate candidate{subject, choice.parameters, folder.sub("candidate")}, reference{shipped, {}, folder.sub("shipped")};
+    Result result = make_and_check(candidate, 600);
     if (result.status == Status::refused || result.status == Status::failed)
         throw cli::Error(std::string(name_of(result.status)) + ": " + result.reason);
     fmt::print("made in    {:.1f} s\n", result.compile_seconds);
@@ -47,9 +49,9 @@ void try_schedule(const TryOptions &options) {
     fmt::print("right      error {:.1e} of {:.1e} that are allowed\n", result.error, result.allowed);
     std::fflush(stdout);
 
-    const Result reference = make_and_check(shipped, {}, folder.sub("shipped"), 600);
-    if (reference.status != Status::timed) throw cli::Error("the shipped schedule: " + reference.reason);
-    time_candidate(subject, folder.path() + "/candidate", shipped, {}, folder.path() + "/shipped", options.seconds, result);
+    const Result of_reference = make_and_check(reference, 600);
+    if (of_reference.status != Status::timed) throw cli::Error("the shipped schedule: " + of_reference.reason);
+    time_candidate(candidate, reference, options.seconds, result);
     if (result.status != Status::timed) throw cli::Error(result.reason);
     fmt::print("time       {:.4f} ms (least {:.4f}), {:.1f} ns a token and head\n", 1e3 * result.seconds, 1e3 * result.least,
                1e9 * result.seconds / static_cast<double>(subject.batch * subject.tokens * subject.value_heads));

@@ -80,4 +80,10 @@ void OutputFile::keep() {
     temporary_.clear();
 }
 
+void write_whole(const std::string &path, const std::string &content) {
+    OutputFile output(path);
+    output.write(content.data(), content.size());
+    output.keep();
+}
+
 }  // namespace safetensors

@@ -24,5 +24,8 @@ private:
     int descriptor_ = -1;
 };
 
+// A file of this content, whole or not at all.
+void write_whole(const std::string &path, const std::string &content);
+
 }  // namespace safetensors
 #endif

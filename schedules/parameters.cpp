@@ -53,6 +53,12 @@ int value_of(const std::string &name, const std::string &text, int least, int mo
 
 }  // namespace
 
+bool is_identifier(const std::string &text) {
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    const auto part = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
+    return !text.empty() && letter(text[0]) && std::all_of(text.begin(), text.end(), part);
+}
+
 std::vector<std::string> names_of_facts() {
     std::vector<std::string> names;
     for (const Fact &fact : facts()) names.push_back(fact.name);

@@ -21,7 +21,8 @@ struct ScheduleParameter {
 // Those that the schedule reads: Halation's on this machine, and those of the schedule of a user's own, if one is named.
 std::vector<ScheduleParameter> schedule_parameters(Scheduled scheduled, const CpuMachine &machine, const std::string &schedule);
 
-std::vector<std::string> names_of_facts();  // the parameters of Halation's own schedules
+bool is_identifier(const std::string &text);  // letters, digits and _, not a digit first
+std::vector<std::string> names_of_facts();    // the parameters of Halation's own schedules
 
 // A machine with some facts replaced: "chunk=8,segment=128", or "chunk:8,segment:128", which can be a generator's parameter.
 // `schedule`: one of a user's own, whose parameters may occur too. Throws Halide::CompileError saying which name or value is

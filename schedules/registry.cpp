@@ -1,6 +1,5 @@
 #include "schedules.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -13,21 +12,15 @@ std::map<std::string, RegisteredSchedule> &registered() {
     return all;
 }
 
-bool is_word(const std::string &text) {
-    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-    const auto part = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
-    return !text.empty() && letter(text[0]) && std::all_of(text.begin(), text.end(), part);
-}
-
 // Why a schedule cannot be had under that name and with those parameters; empty: it can.
 std::string fault_of(const std::string &name, const std::vector<ScheduleParameter> &parameters) {
-    if (!is_word(name)) return "its name is no word of letters, digits and _";
+    if (!is_identifier(name)) return "its name is no word of letters, digits and _";
     if (name == "shipped") return "the name means Halation's own";
     std::set<std::string> used;
     for (const std::string &fact : names_of_facts()) used.insert(fact);
     for (const ScheduleParameter &p : parameters) {
         const std::string parameter = "parameter '" + p.name + "' ";
-        if (!is_word(p.name)) return parameter + "is no word of letters, digits and _";
+        if (!is_identifier(p.name)) return parameter + "is no word of letters, digits and _";
         if (!used.insert(p.name).second) return parameter + "is there already, or Halation's";
         if (p.least < 0 || p.least > p.most || p.value < p.least || p.value > p.most)
             return parameter + "is not from its least to its most, or these are not in order";
