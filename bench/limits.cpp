@@ -1,5 +1,7 @@
 #include "limits.h"
 
+#include "runtime/thread_pool.h"
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -108,7 +110,7 @@ double rounds_per_second(void (*probe)(long rounds), int threads) {
 }  // namespace
 
 int thread_count(int threads) {
-    return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    return threads > 0 ? threads : halation::runtime::processor_count();
 }
 
 std::string processor_name() {
@@ -121,7 +123,8 @@ std::string processor_name() {
 }
 
 Limits measure_limits(const std::string &isa, int threads) {
-    const int count = thread_count(threads);
+    // More threads than processors compute nothing faster.
+    const int count = std::min(thread_count(threads), thread_count(0));
     const Probe probe = probe_for(isa);
     const double multiply_adds = sums * probe.lanes * rounds_per_second(probe.multiply_adds, count);
     const double exps = probe.lanes * rounds_per_second(probe.exps, count);

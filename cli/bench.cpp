@@ -13,9 +13,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <iterator>
 #include <memory>
+#include <new>
 #include <sstream>
 
 namespace halation::cli {
@@ -52,24 +55,34 @@ Shape shape_of(const halation_row &row, const BenchOptions &options) {
             options.value_dim};
 }
 
+Shape shape_of(const std::vector<std::string> &fields) {
+    Shape shape{fields.at(0), &row_named(fields.at(1)), 0, 0, 0, 0};
+    int64_t *const numbers[] = {&shape.heads, &shape.value_heads, &shape.key_dim, &shape.value_dim};
+    for (size_t i = 0; i < 4; i++)
+        if (!CLI::detail::lexical_cast(fields.at(i + 2), *numbers[i]) || *numbers[i] < 1)
+            throw Error(safetensors::in_quotes(fields[i + 2]) + " is no whole number above 0");
+    return shape;
+}
+
 // Lines of: name recurrence H HV K V.
 std::vector<Shape> read_shapes(const std::string &path) {
     std::ifstream in(path);
-    if (!in) throw Error("cannot read " + path + ": " + std::strerror(errno));
+    if (!in || std::filesystem::is_directory(path))
+        throw Error("cannot read " + path + ": " + (in ? "it is a folder" : std::strerror(errno)));
     std::vector<Shape> shapes;
     int number = 0;
     for (std::string line; std::getline(in, line);) {
-        number++;
-        std::istringstream fields(line.substr(0, line.find('#')));
-        Shape shape;
-        std::string recurrence;
-        if (!(fields >> shape.name)) continue;
-        if (!(fields >> recurrence >> shape.heads >> shape.value_heads >> shape.key_dim >> shape.value_dim) || shape.heads < 1 ||
-            shape.value_heads < 1 || shape.key_dim < 1 || shape.value_dim < 1)
-            throw Error(fmt::format("{}, line {}: expected a name, a recurrence, and the numbers H HV K V; got '{}'", path,
-                                    number, line));
-        shape.row = &row_named(recurrence);
-        shapes.push_back(shape);
+        if (number++ == 0 && line.rfind("\xef\xbb\xbf", 0) == 0) line.erase(0, 3);
+        std::istringstream words(line.substr(0, line.find('#')));
+        const std::vector<std::string> fields{std::istream_iterator<std::string>(words), {}};
+        if (fields.empty()) continue;
+        try {
+            const bool plain = std::all_of(fields[0].begin(), fields[0].end(), [](char c) { return c > ' ' && c < 127; });
+            if (fields.size() != 6 || !plain) throw Error("expected a name in ASCII, a recurrence, and the numbers H HV K V");
+            shapes.push_back(shape_of(fields));
+        } catch (const std::exception &error) {
+            throw Error(fmt::format("{}, line {}: {}", path, number, error.what()));
+        }
     }
     if (shapes.empty()) throw Error(path + " has no shapes");
     return shapes;
@@ -83,6 +96,28 @@ public:
     }
 
     // Why nothing was timed; empty: it was.
+    std::string time_or_refuse(const Shape &shape, int64_t tokens, const std::string &type) {
+        std::string reason;
+        try {
+            reason = time(shape, tokens, type);
+        } catch (const std::bad_alloc &) {  // the others may be smaller
+            reason = "not enough memory";
+        }
+        if (!reason.empty())
+            fmt::print("{:<18} {:>7} {:>4} not run: {}{}\n", shape.row->name, tokens, type,
+                       shape.name.empty() ? "" : shape.name + ": ", reason);
+        return reason;
+    }
+
+    const std::vector<BenchResult> &results() const { return results_; }
+
+    static void print_head(bool peers) {
+        fmt::print("{:<18} {:>7} {:>4} {:>10} {:>10} {:>9} {:>8} {:>6} {:>5} {:<13}{} {}\n", "recurrence", "tokens", "type",
+                   "least ms", "median ms", "ns/(t h)", "tokens/s", "GF/s", "of", "limit", peers ? "  x plain  x ggml" : "",
+                   "kernel");
+    }
+
+private:
     std::string time(const Shape &shape, int64_t tokens, const std::string &type) {
         const halation_row &row = *shape.row;
         Problem problem(row.name, shape.heads, shape.value_heads, shape.key_dim, shape.value_dim);
@@ -92,10 +127,7 @@ public:
         if (options_.kernel.heads == "tiled") problem.head_mapping = HALATION_HEADS_TILED;
         problem.type = bench::type_named(type);
         const Refusal refused = refusal(context_, problem);
-        if (refused.status != HALATION_OK) {
-            fmt::print("{:<18} {:>7} not run: {}\n", row.name, tokens, refused.reason);
-            return refused.reason;
-        }
+        if (refused.status != HALATION_OK) return refused.reason;
         bench::Sizes sizes{options_.batch, tokens, 0};
         if (bench::has_letter(row, 'S')) sizes.cached = options_.cached >= 0 ? options_.cached : tokens == 1 ? default_cached : 0;
         Plan plan(context_, problem);
@@ -127,15 +159,6 @@ public:
         return "";
     }
 
-    const std::vector<BenchResult> &results() const { return results_; }
-
-    static void print_head(bool peers) {
-        fmt::print("{:<18} {:>7} {:>4} {:>10} {:>10} {:>9} {:>8} {:>6} {:>5} {:<13}{} {}\n", "recurrence", "tokens", "type",
-                   "least ms", "median ms", "ns/(t h)", "tokens/s", "GF/s", "of", "limit", peers ? "  x plain  x ggml" : "",
-                   "kernel");
-    }
-
-private:
     void measure(const std::function<void()> &run, BenchResult &result) const {
         // Short calls are repeated until a measurement takes a millisecond, so that the clock does not matter.
         run();
@@ -229,7 +252,7 @@ void run_bench(const BenchOptions &options) {
         throw Error("--cached: none of the recurrences to time has a cache; softmax has");
     BenchFile before, file{bench::processor_name(), now(), HALATION_PROJECT_VERSION, {}};
     if (!options.compare.empty()) before = read_bench(options.compare);
-    if (!options.json.empty()) safetensors::OutputFile{options.json};  // that it cannot be written is said now
+    if (!options.json.empty()) safetensors::check_writable(options.json);
 
     std::string reason;
     for (const int threads : options.threads) {
@@ -239,7 +262,7 @@ void run_bench(const BenchOptions &options) {
         for (const Shape &shape : shapes)
             for (const std::string &type : options.types)
                 for (const int64_t tokens : options.tokens) {
-                    const std::string refused = bench.time(shape, tokens, type);
+                    const std::string refused = bench.time_or_refuse(shape, tokens, type);
                     if (!refused.empty()) reason = refused;
                 }
         file.results.insert(file.results.end(), bench.results().begin(), bench.results().end());
@@ -249,8 +272,9 @@ void run_bench(const BenchOptions &options) {
         fmt::print("x: times as fast, in turn. plain: a loop in C++, bench/plain_loop.cpp. {}\n",
                    bench::ggml_version().empty() ? "This build has no ggml (-DHALATION_BENCH_GGML=<prefix>)"
                                                  : bench::ggml_version());
+    if (!options.compare.empty())
+        fmt::print("\nagainst {} ({})\n{}", options.compare, safetensors::in_quotes(before.date), comparison(file, before));
     if (!options.json.empty()) write_bench(options.json, file);
-    if (!options.compare.empty()) fmt::print("\nagainst {} ({})\n{}", options.compare, before.date, comparison(file, before));
 }
 
 }  // namespace
@@ -270,13 +294,13 @@ void add_bench(CLI::App &app) {
            "N", 0, most_tokens);
     number("--batch", options->batch, "sequences (default: 1)", "B", 1, most_extent);
     number("--heads-count", options->heads, "heads of q and k (default: 16)", "H", 1, most_extent);
-    number("--value-heads-count", options->value_heads, "heads of v, for softmax of q (default: as many)", "HV", 1, most_extent);
+    number("--value-heads-count", options->value_heads, "heads of v; of softmax, of q (default: as many)", "HV", 1, most_extent);
     number("--key-dim", options->key_dim, "key channels; N of ssm (default: 128)", "K", 1, most_extent);
     number("--value-dim", options->value_dim, "value channels; D of ssm and hgrn (default: 128)", "V", 1, most_extent);
-    command
-        ->add_option("--shapes", options->shapes,
-                     "sizes of models instead: lines of name, recurrence, H, HV, K, V\n(bench/shapes.txt)")
-        ->option_text("FILE");
+    CLI::Option *shapes = command->add_option(
+        "--shapes", options->shapes, "sizes of models instead: lines of name, recurrence, H, HV, K, V\n(bench/shapes.txt)");
+    shapes->check(a_path())->option_text("FILE");
+    for (const char *size : {"--heads-count", "--value-heads-count", "--key-dim", "--value-dim"}) shapes->excludes(size);
     command->add_option("--type", options->types, "of q, k, v, o: f32, f16, bf16, one or more (default: f32)")
         ->delimiter(',')
         ->check(words({"f32", "f16", "bf16"}))
@@ -286,8 +310,10 @@ void add_bench(CLI::App &app) {
            "at most so many threads, one or more numbers (default: 0, which\nis one per processor)", "N ...", 0, 1024)
         ->delimiter(',');
     command->add_flag("--peers", options->peers, "also time a plain loop (with one thread), and ggml where the\nbuild has it");
-    command->add_option("--json", options->json, "also write the results to this file")->option_text("FILE");
-    command->add_option("--compare", options->compare, "print the times over those of such a file")->option_text("FILE");
+    command->add_option("--json", options->json, "also write the results to this file")->check(a_path())->option_text("FILE");
+    command->add_option("--compare", options->compare, "print the times over those of such a file")
+        ->check(a_path())
+        ->option_text("FILE");
     add_kernel_options(*command, options->kernel,
                        {"auto (default): recurrent for one token, else chunkwise or, where\nthere is no such form, parallel",
                         "the best that\nthis machine has", "grouped"});
@@ -295,7 +321,8 @@ void add_bench(CLI::App &app) {
         "A line per recurrence, type and length: least and median time of a call; of the median, ns per token and head of v,\n"
         "tokens and floating-point operations a second (two a multiply-add), and the share of the limit: how fast the call's\n"
         "multiply-adds, exps or memory traffic could be at best on this machine, whichever is slowest, as measured just now;\n"
-        "more than 100 % of memory came from a cache.\n"
+        "more than 100 % of memory came from a cache. Multiply-adds are those of the recurrence token by token, whatever the "
+        "form.\n"
         "Gates are float32, optional inputs are left out, the state is in place. Exit code 1 if nothing could be timed.\n"
         "Times on a shared machine drift: compare what was measured side by side.\n\n"
         "Examples:\n"

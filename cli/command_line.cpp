@@ -102,6 +102,10 @@ CLI::Validator from_to(double least, double most) {
     return CLI::Validator(check, "");
 }
 
+CLI::Validator a_path() {
+    return CLI::Validator([](std::string &given) { return given.empty() ? std::string("names no file") : std::string(); }, "");
+}
+
 std::string now() {
     const std::time_t time = std::time(nullptr);
     char text[32];

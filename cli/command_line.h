@@ -35,6 +35,9 @@ void add_words(CLI::App &command, const char *name, std::string &value, const st
 CLI::Validator between(int64_t least, int64_t most);
 CLI::Validator from_to(double least, double most);
 
+// A path that is not empty, as that of an unset variable would be.
+CLI::Validator a_path();
+
 // "2026-11-30 04:15", of this place.
 std::string now();
 

@@ -110,7 +110,7 @@ void measure_cost(const Context &context, const Task &task, Results &results, Pr
 void demo(const DemoOptions &options) {
     const std::vector<const Memory *> chosen = wanted(options.recurrences);
     refuse_same_file(options.file, options.output);
-    safetensors::OutputFile(options.output);  // that it cannot be written is said before the work, not after it
+    safetensors::check_writable(options.output);
     const Task task(read_text(options.file, options.bytes), options.seed);
     const std::vector<Range> ranges = scored_ranges(task.tokens());
 

@@ -20,6 +20,18 @@ using Otherwise = RowInput::Otherwise;
 constexpr int recurrent = static_cast<int>(Form::recurrent), chunkwise = static_cast<int>(Form::chunkwise),
               parallel = static_cast<int>(Form::parallel);
 
+// The heads that an expression differs by: those of the inputs it uses.
+std::string heads_of(const Row &row, const TokenExpr &expression) {
+    std::string heads;
+    expression(Token([&](const std::string &name) {
+        const RowInput *input = row.find(name);
+        for (const char letter : input ? input->dims : "")
+            if (letter == 'G' || (letter == 'H' && heads.empty())) heads = letter;
+        return Halide::Internal::Variable::make(Halide::Float(32), name);
+    }));
+    return heads;
+}
+
 Recurrence recurrence_of(const Row &row) {
     Recurrence result;
     result.name = row.name;
@@ -33,9 +45,10 @@ Recurrence recurrence_of(const Row &row) {
     result.scale_by_key_dim = !row.normalized;
     // The read and the write; and what the write reads of the state before. Decays go into the vectors, chunk by chunk.
     result.state_products = row.write == Write::additive ? 2 : row.write == Write::delta ? 3 : 4;
-    if (row.log_decay_per_head) result.exps.push_back("G");
-    if (row.log_decay_per_key_channel) result.exps.push_back("GK");
-    if (row.log_decay_per_value_channel) result.exps.push_back("GV");
+    const std::pair<const TokenExpr *, const char *> decays[] = {
+        {&row.log_decay_per_head, ""}, {&row.log_decay_per_key_channel, "K"}, {&row.log_decay_per_value_channel, "V"}};
+    for (const auto &[decay, channels] : decays)
+        if (*decay) result.exps.push_back(heads_of(row, *decay) + channels);
     return result;
 }
 

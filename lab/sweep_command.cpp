@@ -124,8 +124,7 @@ void sweep_schedules(const SweepOptions &options) {
     for (const auto &[name, value] : from.parameters) plan.start[name] = value;
     if (options.search == "random" && plan.most_candidates == 0 && plan.most_seconds == 0) plan.most_candidates = 100;
 
-    // That they cannot be written is said before the work, not after it.
-    for (const std::string &path : {plan.results, plan.report}) safetensors::OutputFile{path};
+    for (const std::string &path : {plan.results, plan.report}) safetensors::check_writable(path);
     sweep.limit = limit_of(sweep.subject);
     take_up(sweep, plan.results);
     const bool ended = run_sweep(sweep, plan);

@@ -80,6 +80,13 @@ void OutputFile::keep() {
     temporary_.clear();
 }
 
+void check_writable(const std::string &path) {
+    std::error_code ignored;
+    const auto status = std::filesystem::status(path, ignored);
+    if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status) || std::filesystem::is_directory(status))
+        OutputFile{path};
+}
+
 void write_whole(const std::string &path, const std::string &content) {
     OutputFile output(path);
     output.write(content.data(), content.size());

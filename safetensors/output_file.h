@@ -24,6 +24,10 @@ private:
     int descriptor_ = -1;
 };
 
+// Throws if a file could not be written there, so that it is said before the work and not after it. Pipes and devices are not
+// opened for that: who reads them would take it for the end.
+void check_writable(const std::string &path);
+
 // A file of this content, whole or not at all.
 void write_whole(const std::string &path, const std::string &content);
 

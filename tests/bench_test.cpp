@@ -73,6 +73,8 @@ TEST_CASE("The work of a call") {
     CHECK(w.bytes == 4. * (3 * 5 * (2 * 8 + 2 * 8 + 4 * 16 + 4 + 4 + 4 * 16) + 2 * 3 * 4 * 8 * 16));
     CHECK(work("gla_outer", 1, 1, 8, 16, {1, 7, 0}).exps == 7 * (8 + 16));
     CHECK(work("rwkv7", 1, 1, 8, 16, {1, 7, 0}).multiply_adds == 7 * 4 * 8 * 16);
+    CHECK(work("rwkv7", 2, 6, 8, 16, {1, 7, 0}).exps == 7 * 2 * 8);  // its gates are those of key heads
+    CHECK(work("kda", 2, 6, 8, 16, {1, 7, 0}).exps == 7 * 6 * 8);
     CHECK(work("linear", 1, 1, 8, 16, {1, 7, 0}).exps == 0);
     CHECK(work("ssm", 1, 1, 4, 32, {1, 7, 0}).exps == 7 * 4 * 32);
     w = work("softmax", 2, 2, 8, 16, {1, 3, 10});
@@ -96,4 +98,6 @@ TEST_CASE("Limits are measured, and the largest binds") {
     CHECK(bench::quantile({3, 1, 2, 5, 4}, 0.25) == 2);
     CHECK(bench::thread_count(3) == 3);
     CHECK(bench::thread_count(0) >= 1);
+    CHECK(bench::measure_limits(halation_kernels()->kernels[0].isa, 64).multiply_adds_per_second <
+          20 * bench::thread_count(0) * limits.multiply_adds_per_second);
 }

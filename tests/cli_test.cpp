@@ -127,15 +127,49 @@ TEST_CASE_METHOD(Cli, "cli: bench writes its results and compares them") {
     CHECK(outcome.out.find("larger\n") != std::string::npos);
 
     std::ofstream(path("bad.txt")) << "name gla 1 1 20\n";
+    std::ofstream(path("more.txt")) << "name gla 1 1 20 20 junk\n";
+    std::ofstream(path("real.txt")) << "\xef\xbb\xbf# BOM\nname gla 1 1 20 16.9\r\n";
+    std::ofstream(path("other.txt")) << "name lstm 1 1 20 20\n";
+    const auto changed = [&](const char *name, const std::string &from, const std::string &to) {
+        std::string text = json;
+        text.replace(text.find(from), from.size(), to);
+        std::ofstream(path(name)) << text;
+    };
+    changed("zero.json", "\"median_seconds\": ", "\"median_seconds\": 0, \"was\": ");
+    changed("part.json", "\"tokens\": 3", "\"tokens\": 3.5");
+    changed("kernel.json", "\"kernel\": \"", "\"kernel\": \"old\\n_");
     std::ofstream(path("none.json")) << "{}";
     const std::pair<std::string, std::string> wrong[] = {
         {"gla --compare " + path("first.json") + " --key-dim 8", "the file to compare with has none of these shapes"},
         {"gla --key-dim 8 --compare " + path("none.json"), path("none.json") + " is no file of halation bench --json: "},
         {"gla --compare " + path("nothing.json"), "cannot read " + path("nothing.json")},
         {"gla --json " + path("no/folder.json"), path("no/folder.json")},
-        {"--shapes " + path("bad.txt"), path("bad.txt") + ", line 1: expected a name, a recurrence, and the numbers H HV K V"},
+        {"--shapes " + path("bad.txt"),
+         path("bad.txt") + ", line 1: expected a name in ASCII, a recurrence, and the numbers H HV K V"},
+        {"--shapes " + path("more.txt"), path("more.txt") + ", line 1: expected a name in ASCII"},
+        {"--shapes " + path("real.txt"), path("real.txt") + ", line 2: '16.9' is no whole number above 0"},
+        {"--shapes " + path("other.txt"), path("other.txt") + ", line 1: "},
+        {"--shapes " + path(""), "cannot read " + path("") + ": it is a folder"},
+        {"gla --compare " + path("zero.json"), path("zero.json") + " is no file of halation bench --json: a time is not above 0"},
+        {"gla --compare " + path("part.json"),
+         path("part.json") + " is no file of halation bench --json: tokens is no such number"},
         {"gla --shapes " + path("shapes.txt"), "--shapes: its file names the recurrences; leave out gla"},
     };
+    outcome = halation(bench + "--shapes " + path("shapes.txt") + " --compare " + path("kernel.json"));
+    CHECK(outcome.out.find("; before 'old") != std::string::npos);
+    for (const std::string &empty : {std::string("--json ''"), std::string("--compare ''"), std::string("--shapes ''"),
+                                     "--shapes " + path("shapes.txt") + " --key-dim 8"}) {
+        outcome = halation(bench + empty);
+        INFO(empty << ": " << outcome.error);
+        CHECK(outcome.code == 2);
+        CHECK(std::count(outcome.error.begin(), outcome.error.end(), '\n') == 1);
+    }
+    // Who reads a pipe gets the results, and not its end before them.
+    outcome = outcome_of("cd '" + folder.string() + "' && mkfifo pipe && { cat pipe >piped & } && timeout 60 " HALATION_CLI " " +
+                         bench + "--json pipe -- linear && wait");
+    CHECK(outcome.code == 0);
+    CHECK(contents(folder / "piped").find("\"halation_bench\": 1") != std::string::npos);
+
     for (const auto &[arguments, message] : wrong) {
         outcome = halation(bench + arguments);
         INFO(arguments << ": " << outcome.error);

@@ -12,9 +12,20 @@ from ._halation import Context, InvalidArgument, Plan, Recurrence
 
 # What is kept from call to call: a context for each count of threads, and what is known of each context.
 _lock = threading.Lock()
-_contexts: dict[tuple[int, int], Context] = {}
+_contexts: dict[int, Context] = {}
 _known: weakref.WeakKeyDictionary[Context, _Known] = weakref.WeakKeyDictionary()
 _most_plans = 256  # of a context; more than any program means to have
+
+
+def _forget() -> None:
+    """In a child of a fork: the lock may have been held by a thread that is not there, and contexts do not survive."""
+    global _lock, _known
+    _lock = threading.Lock()
+    _contexts.clear()
+    _known = weakref.WeakKeyDictionary()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 class _Known:
@@ -26,11 +37,12 @@ class _Known:
 
 
 def _shared_context(threads: int) -> Context:
-    key = (os.getpid(), threads)  # a context does not survive a fork
+    if type(threads) is not int:
+        raise TypeError(f"threads: got {_shown(threads)}; must be an int")
     with _lock:
-        if key not in _contexts:
-            _contexts[key] = Context(threads)
-        return _contexts[key]
+        if threads not in _contexts:
+            _contexts[threads] = Context(threads)
+        return _contexts[threads]
 
 
 def recurrences() -> dict[str, Recurrence]:
@@ -47,7 +59,8 @@ def _recurrence(known: _Known, context: Context, name: str) -> Recurrence:
 
 
 def _plan(known: _Known, context: Context, recurrence: str, problem: dict[str, Any]) -> Plan:
-    key = (recurrence, *problem.values())
+    # With types: 4.0 equals 4, and is refused.
+    key = (recurrence, *((type(value), value) for value in problem.values()))
     try:
         plan = known.plans.get(key)
     except TypeError:  # a list or the like, which Plan refuses by name
@@ -145,7 +158,12 @@ def run(
     for end in ("initial", "final"):
         state = tensors.get(f"{end}_state")
         if isinstance(state, tuple) and len(state) == 2:
+            if not row.normalizer_dims:
+                raise InvalidArgument(f"{end}_state: got a pair; recurrence {recurrence} has no normalizer")
             tensors[f"{end}_state"], tensors[f"{end}_normalizer"] = state
+    if row.normalizer_dims and (tensors.get("initial_state") is None) != (tensors.get("initial_normalizer") is None):
+        raise InvalidArgument("initial_state: is given without initial_normalizer, or that without it; "
+                              "must be both, as the pair that run returns")
 
     extents = _extents(row, tensors)
     given = [x for x in row.inputs.values() if tensors.get(x.name) is not None]

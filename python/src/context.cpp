@@ -1,5 +1,6 @@
 #include "context.h"
 #include "errors.h"
+#include "gil.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -47,11 +48,11 @@ void Context::add_kernels(const std::string &path, const std::string &function) 
                                              "'; must be the TABLE of its halation_add_kernels, by default the target's name");
     halation_status status;
     const halation_kernel_table *table = nullptr;
-    {
-        nb::gil_scoped_release release;  // a call in another thread may hold the context
+    // A call in another thread may hold the context.
+    without_gil([&] {
         table = table_of();
         status = halation_context_add_kernels(context_, table);
-    }
+    });
     check(status);
     for (const halation_kernel_table *known : tables_)
         if (known == table) return;

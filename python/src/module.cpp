@@ -2,6 +2,7 @@
 #include "context.h"
 #include "errors.h"
 #include "fields.h"
+#include "gil.h"
 #include "plan.h"
 #include "recurrences.h"
 
@@ -104,4 +105,5 @@ NB_MODULE(_halation, module) {
     add_recurrences(module);
     add_context(module);
     add_plan(module);
+    watch_the_end();
 }

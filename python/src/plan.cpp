@@ -1,6 +1,7 @@
 #include "plan.h"
 #include "errors.h"
 #include "fields.h"
+#include "gil.h"
 #include "tensor.h"
 
 #include <cstring>
@@ -74,10 +75,8 @@ Plan::Plan(std::shared_ptr<Context> context, nb::handle recurrence, const nb::kw
     context_->check_process();
     const halation_problem problem = problem_of(recurrence, keywords);
     halation_status status;
-    {
-        nb::gil_scoped_release release;  // a call in another thread may hold the context
-        status = halation_plan_create(context_->get(), &problem, &plan_);
-    }
+    // A call in another thread may hold the context.
+    without_gil([&] { status = halation_plan_create(context_->get(), &problem, &plan_); });
     check(status);
 }
 
@@ -102,10 +101,7 @@ void Plan::run(const nb::kwargs &given) const {
     context_->check_process();
     const Arguments arguments(given, true);
     halation_status status;
-    {
-        nb::gil_scoped_release release;
-        status = halation_run(plan_, arguments.get());
-    }
+    without_gil([&] { status = halation_run(plan_, arguments.get()); });
     check(status);
 }
 

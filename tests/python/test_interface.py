@@ -184,6 +184,23 @@ class Refusals(unittest.TestCase):
         self.refused(halation.InvalidArgument, "state_type: NumPy has no bfloat16 unless ml_dtypes is imported; give final_state",
                      halation.run, "gated_delta", **arrays, state_type="bfloat16")
 
+    def test_run_asks_for_whole_states_and_true_types(self):
+        x = np.ones((1, 3, 2, 4), np.float32)
+        _, (state, normalizer) = halation.run("linear_normalized", q=x, k=x, v=x)
+        for half in ({"initial_state": state}, {"initial_normalizer": normalizer}):
+            self.refused(halation.InvalidArgument, "initial_state: is given without initial_normalizer, or that without it; "
+                         "must be both, as the pair that run returns", halation.run, "linear_normalized", q=x, k=x, v=x, **half)
+        halation.run("linear_normalized", q=x, k=x, v=x, initial_state=(state, normalizer))
+        self.refused(halation.InvalidArgument, "initial_state: got a pair; recurrence linear has no normalizer", halation.run,
+                     "linear", q=x, k=x, v=x, initial_state=(state, normalizer))
+        for wrong in ([1], 1.0, True):
+            self.refused(TypeError, f"threads: got {wrong!r}, of type {type(wrong).__name__}; must be an int", halation.run,
+                         "linear", q=x, k=x, v=x, threads=wrong)
+        for _ in range(2):  # 4 is in no way 4.0, now or later
+            self.refused(TypeError, "chunk: got 4.0, of type float; must be an int", halation.run, "linear", q=x, k=x, v=x,
+                         chunk=4.0)
+            halation.run("linear", q=x, k=x, v=x, chunk=4)
+
     def test_workspace(self):
         arguments = call()
         size = self.plan.workspace(**arguments)
@@ -328,6 +345,44 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
         done = subprocess.run([sys.executable, "-c", code], timeout=60)
         self.assertEqual(done.returncode, 0)
+
+    def test_fork_while_others_run(self):
+        # A lock that another thread holds at the fork is held for ever in the child.
+        script = """
+import os, signal, sys, threading, halation
+from inputs import draw
+arrays = draw("gated_delta")
+sys.setswitchinterval(1e-6)
+def loop():
+    while True:
+        halation.run("gated_delta", **arrays)
+for _ in range(3):
+    threading.Thread(target=loop, daemon=True).start()
+for _ in range(60):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        halation.run("gated_delta", **arrays)
+        os._exit(0)
+    if os.waitpid(child, 0)[1] != 0:
+        os._exit(1)
+os._exit(0)
+"""
+        subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+    def test_the_interpreter_may_end_while_a_kernel_runs(self):
+        script = """
+import threading, time, numpy as np, halation
+x = np.full((1, 20000, 4, 64), 0.01, np.float32)
+def loop():
+    while True:
+        halation.run("linear", q=x, k=x, v=x)
+threading.Thread(target=loop, daemon=True).start()
+time.sleep(0.3)
+"""
+        for _ in range(5):
+            ended = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120)
+            self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, b"", b""))
 
 
 class OwnKernels(unittest.TestCase):
