@@ -35,6 +35,7 @@ struct ChunkInputs {
     Halide::Expr tokens, key_dim, value_dim;
     int chunk;       // C
     int key_unroll;  // the padded key dimension is a multiple of this
+    int key_lanes;   // and what is summed over the key channels of two tokens runs to a multiple of this
 };
 
 // One kind of decay. D_i is the decay at token i, the rest are products over just the tokens in between.
@@ -62,7 +63,9 @@ struct ProductsAcross {
 // h value head, r reader, w writer, t token. Funcs left undefined do not occur in the row or the form.
 struct Chunk {
     Halide::Var d{"d"}, v{"v"}, i{"i"}, j{"j"}, c{"c"}, e{"e"}, h{"h"}, r{"r"}, w{"w"}, t{"t"};
-    Halide::Var chunk_loop{"chunk_loop"};  // what a schedule calls the loop over chunks of `output`, for carry.h
+    // What a schedule calls the loop over chunks of `output`, for carry.h, and that over tiles of value channels around it, for
+    // rows_ahead.h.
+    Halide::Var chunk_loop{"chunk_loop"}, tile_loop{"tile_loop"};
     int chunk, readers, writers;
     bool key_decay;                  // decays differ by key channel
     bool value_decay;                // and by value channel

@@ -228,7 +228,7 @@ Expr ChunkBuilder::masked_product(int r, Func &sums, RDom &keys) {
     const Expr before_i = max(i - 1, 0);
     const Type type = r == 1 ? solve_type() : Float(32);
     const std::string name = r == 1 ? "solve" : "query";
-    keys = RDom(0, in_.key_dim, name + "_key");
+    keys = RDom(0, round_up(in_.key_dim, in_.key_lanes), name + "_key");
     const RDom &k = keys;
     Expr writer = m_.writes(k, w, j, c, h);
     if (m_.key_decay) writer = select(exclusive(r), m_.carried(k, w, j, before_i, c, h), m_.carried(k, w, j, i, c, h));

@@ -1,5 +1,6 @@
 // The Halide::Generator behind every kernel of the chunk algorithm: declares the tensors of a row, picks the schedule
 // of a form.
+#include "../schedules/rows_ahead.h"
 #include "../schedules/schedules.h"
 #include "carry.h"
 #include "chunk.h"
@@ -73,6 +74,7 @@ public:
         in.output_type = type;
         in.chunk = form == Form::recurrent ? 1 : machine.chunk;
         in.key_unroll = form == Form::recurrent ? machine.decode_key_unroll : machine.key_unroll;
+        in.key_lanes = machine.lanes;
         if (form == Form::parallel) in.chunk = machine.parallel_block, in.key_unroll = 1;
         m_ = form == Form::parallel ? make_parallel(row, in) : make_chunk(row, in);
 
@@ -103,6 +105,12 @@ public:
         if (row.normalized) names.copies[m_.final_normalizer_copy.name()] = m_.final_normalizer.name();
         names.chunk_loop = form == Form::chunkwise ? m_.chunk_loop.name() : "";
         get_pipeline().add_custom_lowering_pass(make_carry_pass(names));
+        if (form == Form::recurrent) return;
+        RowsAhead rows{{}, m_.h.name(), m_.tile_loop.name(), m_.chunk_loop.name(), m_.chunk};
+        for (const RowInput &input : row.inputs)
+            rows.tensors.push_back({input.name, kernel_dims(input.dims), Type(input.is_gate ? gate_type : type).bytes()});
+        rows.tensors.push_back({m_.output.name(), "VGT", Type(type).bytes()});
+        get_pipeline().add_custom_lowering_pass(make_rows_ahead_pass(rows));
     }
 
     void schedule() {

@@ -12,6 +12,22 @@ Expr bits_without_sign(Expr x) {
     return reinterpret<uint32_t>(x) & Internal::make_const(UInt(32), 0x7fffffffu);
 }
 
+// e^x up to 128 log(2), the largest that is a float; 0 below the normal floats. 2^n e^r with |r| <= log(2) / 2; 2^n is added to
+// the exponent, of a float that is 1 or more where n is least and less where n is 128.
+//
+// Sixteen instructions where there are fused multiply-adds, which LLVM makes of these; only the bound must not be taken for one
+// that may lose a NaN. log(2) in one part: as a float it is 2e-9 too large, and a product with n is exact in a multiply-add.
+// e^r = 1 + r + r^2 q(r), q by minimax of the relative error (3e-9). The last step adds 1, so that only one rounding counts.
+Expr exp_of_float(Expr x) {
+    const Expr least = Internal::make_const(Float(32), -87.33654f);
+    const Expr bounded = strict_float(select(x < least, least, x));
+    const Expr n = round(bounded * 1.44269504f), r = bounded - n * 0.693147182f;
+    Expr p = 0.0013814544f;
+    for (float coefficient : {0.008368711f, 0.041668389f, 0.166665211f, 0.49999994f, 1.0f, 1.0f}) p = p * r + coefficient;
+    const Expr result = reinterpret<float>(reinterpret<int32_t>(p) + (cast<int32_t>(n) << 23));
+    return select(x < least, 0.0f, result);
+}
+
 }  // namespace
 
 Expr not_a_number(Expr x) {
@@ -32,31 +48,18 @@ Expr narrowed(Type type, Expr x) {
     return reinterpret(BFloat(16), cast<uint16_t>(select(not_a_number(x), quiet, rounded)));
 }
 
-// 2^n e^r with |r| <= log(2) / 2, e^r = 1 + (r + r^2 p(r)). Everything is strict: the simplifications that Halide allows
-// itself on floats would undo the two-part reduction.
 Expr natural_exp(Expr x) {
-    const float infinity = std::numeric_limits<float>::infinity();
-    const Expr bounded = clamp(x, -88.0f, 89.0f);
-    const Expr n = round(bounded * 1.44269504f);
-    // log(2) in two parts, of which the first times n is exact.
-    const Expr r = strict_float((bounded - n * 0.693359375f) - n * -2.12194440e-4f);
-    Expr p = 1.0f / 5040;
-    for (float coefficient : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 1.0f / 2}) p = p * r + coefficient;
-    const Expr fraction = strict_float(1.0f + (r + r * r * p));
-    // 2^n in two factors, since 2^128 is no float but the product may be.
-    const Expr half = cast<int32_t>(n) >> 1, rest = cast<int32_t>(n) - half;
-    const auto power = [](Expr k) { return reinterpret<float>((k + 127) << 23); };
-    const Expr result = fraction * power(half) * power(rest);
-    return select(not_a_number(x), x, x<-87.33654f, 0.0f, x> 88.722839f, infinity, result);
+    return select(not_a_number(x), x, x > 88.722839f, std::numeric_limits<float>::infinity(), exp_of_float(x));
 }
 
 Expr saturated(Expr log_decay) {
-    return select(not_a_number(log_decay), log_decay, log_decay > 83.1776617f, 83.1776617f, log_decay);
+    const Expr most = Internal::make_const(Float(32), 83.1776617f);
+    return strict_float(select(log_decay > most, most, log_decay));
 }
 
 // The argument is bounded, not the result: a minimum with a large float may be simplified away.
 Expr decay_of(Expr x) {
-    return select(not_a_number(x), x, natural_exp(min(x, 88.0f)));
+    return select(not_a_number(x), x, exp_of_float(min(x, 88.0f)));
 }
 
 // x = 2^n m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1).

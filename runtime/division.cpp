@@ -16,7 +16,7 @@ constexpr size_t most_workspace = size_t(1) << 48;
 // Waking a thread takes some 10 us until it works, about the time of this many elements of state updated once.
 constexpr double work_worth_a_thread = 128 * 1024;
 
-// State that a task walks over token by token stays in a core's second-level cache.
+// State that a task comes back to, token by token or segment by segment, stays in a core's second-level cache.
 constexpr int64_t resident_state = 256 * 1024;
 
 // Elements of a tensor that belong to one head of one row.
@@ -111,8 +111,10 @@ halation_status limit_calls(const halation_plan &plan, const Arguments &argument
             return HALATION_OK;
         }));
 
-    // Only recurrent kernels do so little a call that heads are worth gathering.
-    *call_heads = kernel.form == HALATION_FORM_RECURRENT ? plan.problem.value_heads : 1;
+    // Recurrent kernels do so little a call that heads are worth gathering; chunkwise ones go through a segment head by head, and
+    // the rows of the next head are where those of this one were: in a page that has just been found. Parallel kernels keep their
+    // products for all heads of a call.
+    *call_heads = kernel.form == HALATION_FORM_PARALLEL ? 1 : plan.problem.value_heads;
     const int64_t tokens = std::min(longest, *segment);
     return each_bound(plan, arguments, bound, [&](const TensorSpec &spec, const TensorView &view, int tensor) -> halation_status {
         if (*call_heads == 1 || spec.head_axis < 0) return HALATION_OK;
@@ -147,7 +149,7 @@ int threads_worth_waking(const halation_plan &plan, const Arguments &arguments) 
 // Most heads that a task should take, before threads are shared out.
 int64_t heads_in_a_task(const halation_plan &plan, const Arguments &arguments, const Workspace &workspace) {
     int64_t heads = plan.problem.value_heads;
-    if (arguments.any_longer && plan.many->kernel->form != HALATION_FORM_RECURRENT) {
+    if (arguments.any_longer && plan.many->kernel->form == HALATION_FORM_PARALLEL) {
         heads = 1;
     } else if (arguments.any_longer && plan.initial[carried_state] >= 0) {
         const int64_t bytes = 4 * elements_per_head(plan.tensors[plan.initial[carried_state]], plan.problem);

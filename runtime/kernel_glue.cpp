@@ -1,5 +1,5 @@
 // Compiled into every generated kernel library: the few functions of Halide's runtime that a kernel calls, served by
-// the halation_kernel_context that the kernel was given. The library's build makes these symbols local to it.
+// the halation_kernel_context that the kernel was given, and one of ours. The library's build makes these symbols local to it.
 #include "halation_kernels.h"
 
 #include <HalideRuntime.h>
@@ -26,6 +26,17 @@ int report(void *user_context, int code, const char *format, ...) {
 }  // namespace
 
 extern "C" {
+
+// Not Halide's: what schedules/rows_ahead.h lets kernels call. Asks for `lines` lines of 64 bytes of each of `rows` rows, into
+// the second-level cache: they are needed a head later, when the first has seen too much else.
+int halation_ask_for_rows(const void *tensor, int64_t offset, int64_t row_bytes, int32_t rows, int32_t lines) {
+    // As a number: the rows may lie behind the tensor.
+    uintptr_t row = reinterpret_cast<uintptr_t>(tensor) + static_cast<uintptr_t>(offset);
+    for (int32_t r = 0; r < rows; r++, row += static_cast<uintptr_t>(row_bytes))
+        for (int32_t line = 0; line < lines; line++)
+            __builtin_prefetch(reinterpret_cast<const void *>(row + 64 * static_cast<uintptr_t>(line)), 0, 2);
+    return 0;
+}
 
 void *halide_malloc(void *user_context, size_t bytes) {
     return context_of(user_context)->allocate(context_of(user_context), bytes);

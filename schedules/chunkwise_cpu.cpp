@@ -8,9 +8,9 @@ using namespace Halide;
 // Loops: head, tile of value channels, chunk. Everything that does not depend on the value channel is prepared for all
 // chunks of the call beforehand; the tile of the state then stays in the first-level cache while it meets all of them.
 void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
-    const Var c = m.chunk_loop;
+    const Var c = m.chunk_loop, vo = m.tile_loop;
     const int lanes = machine.lanes, tile = lanes * machine.value_vectors, C = m.chunk;
-    Var vo("vo"), vi("vi"), i("io"), dk("dk"), du("du");
+    Var vi("vi"), i("io"), dk("dk"), du("du");
 
     m.output.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
         .split(m.t, c, i, C, TailStrategy::GuardWithIf)
@@ -21,16 +21,20 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
 
     // ---- prepared once per head
     const Place prepared = [&](Func &f) { f.compute_at(m.output, m.h); };
+    if (m.key_decay) {
+        // These read the inputs again instead of a copy: a row is in the first-level cache.
+        m.reads.clone_in(m.reads_from_start);
+        m.writes.clone_in(m.writes_to_end);
+    }
     token_vectors_cpu(m, machine, prepared);
     m.reads.bound(m.r, 0, m.readers).unroll(m.r);
-    // Whole rows at a time: read tile by tile, each row would be waited for once per tile. With the gates copied likewise
-    // (cpu.cpp) this took kda at T 4096 from 86 to 60 ms on Zen 5.
-    prepared(m.values);
-    m.values.vectorize(m.v, lanes, TailStrategy::RoundUp);
     decays_cpu(m.decays, m.key_decay ? &m.d : nullptr, !m.key_decay, false, machine, prepared);
     if (m.key_decay) {
-        m.carried.compute_at(m.products, m.c);
+        for (Func *f : {&m.reads, &m.writes, &m.carried}) f->compute_at(m.products, m.c);
         vectorize_stages(m.carried, m.d, lanes);
+        m.decays.through.compute_at(m.reads_from_start, m.c);
+        m.decays.after.compute_at(m.writes_to_end, m.c);
+        m.decays.whole_log.compute_at(m.decays.whole, m.c);
     }
     normalizer_cpu(m, machine, prepared);
 
@@ -39,6 +43,7 @@ void chunkwise_cpu(Chunk &m, const CpuMachine &machine) {
         f.store_at(m.output, vo).compute_at(m.output, c).fold_storage(m.c, 1).bound(m.d, 0, m.padded_key_dim);
     }
     m.state_before.vectorize(m.v, lanes).unroll(m.v);
+    m.values.compute_at(m.output, c).bound(m.i, 0, C).vectorize(m.v, lanes).unroll(m.v).unroll(m.i);
     m.final_state_copy.compute_at(m.output, c).bound_extent(m.c, 1).bound_extent(m.v, tile).vectorize(m.v, lanes).unroll(m.v);
 
     {

@@ -16,7 +16,7 @@ void sum_in_lanes(Func &f, const RVar &over, const Var &at, int lanes) {
     Func partial = f.update().rfactor(inner, lane);
     partial.compute_at(f, at).vectorize(lane, lanes);
     partial.update().vectorize(lane, lanes);
-    f.update().atomic().vectorize(inner, lanes);
+    f.update().unroll(inner);
 }
 
 void token_vectors_cpu(Chunk &m, const CpuMachine &machine, const Place &place) {
@@ -56,8 +56,6 @@ void decays_cpu(DecayFuncs &decays, const Var *channel, bool between, bool acros
     if (across_chunks) {
         used.insert(used.end(), {&decays.before_log, &decays.chunks_before, &decays.after_log, &decays.chunks_after});
     }
-    // Copied before it is worked on: a loop of loads and stores keeps many rows on their way from memory, one with exp few.
-    if (channel) used.push_back(&decays.log_step);
     for (Func *f : used) {
         place(*f);
         if (channel) vectorize_stages(*f, *channel, machine.lanes);

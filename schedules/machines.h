@@ -21,7 +21,7 @@ struct CpuMachine {
     int chunk = 4;          // tokens in a chunk
     int value_vectors = 2;  // vectors of value channels in a tile of the state
     int key_unroll = 4;     // of the sum over key channels
-    int segment = 64;       // tokens handed to a kernel at once
+    int segment = 128;      // tokens handed to a kernel at once
     // The same for one token.
     int decode_value_vectors = 4, decode_key_unroll = 2;
     // Value channels in a tile of the state, of one token or more.

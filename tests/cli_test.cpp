@@ -195,7 +195,7 @@ TEST_CASE_METHOD(Cli, "halation_generate: says in one line what is wrong") {
         {gla + "key_dim=0", "key_dim: got '0'; may be any, or 1 to 65536"},
         {gla + "value_dim=33", "value_dim: got 33; must be any, or a multiple of 32 for isa avx2, form recurrent"},
         {gla + "parameters=chunks=8", "no schedule parameter 'chunks'; there are: chunk, value_vectors"},
-        {gla + "parameters=chunk=7", "segment: got 64; must be a multiple of chunk, 7"},
+        {gla + "parameters=chunk=7", "segment: got 128; must be a multiple of chunk, 7"},
         {gla + "schedule=mine", "no schedule 'mine' was registered; there are: none"},
         {gla + "colour=red", "'colour=red' is no word of a variant; they are name, recurrence, form"},
         {gla + "parallel", "'parallel' is no word of a variant"},
