@@ -16,28 +16,38 @@ public:
     CarriedChunk(const Row &row, const ChunkInputs &in) : ChunkBuilder(row, in) {}
 
     Chunk build() {
+        m_.one_pass = m_.chunk == 1 && row_.write == Write::additive;
         token_vectors();
         decays();
         products();
         vectors_at_the_ends();
         normalizer();
-        state_reads();
-        solve();
-        values_written();
+        m_.state_before = Func("state_before");
+        m_.state_before(m_.v, m_.d, m_.c, m_.h) = mark_state_before(initial_state(m_.v, m_.d), m_.v, m_.d);
+        m_.state_reads = Func("state_reads");
+        if (m_.one_pass) {
+            values_written();
+            new_state();
+            state_reads();
+        } else {
+            state_reads();
+            solve();
+            values_written();
+            new_state();
+        }
         outputs();
-        state();
+        results();
         return m_;
     }
 
 private:
     void state_reads() {
-        const Var &d = m_.d, &v = m_.v, &r = m_.r, &i = m_.i, &c = m_.c, &h = m_.h;
-        m_.state_before = Func("state_before");
-        m_.state_before(v, d, c, h) = mark_state_before(initial_state(v, d), v, d);
-
+        const Var &v = m_.v, &r = m_.r, &i = m_.i, &c = m_.c, &h = m_.h;
         m_.over_keys = RDom(0, m_.padded_key_dim, "key");
-        m_.state_reads = Func("state_reads");
-        m_.state_reads(v, r, i, c, h) += m_.reads_from_start(m_.over_keys, r, i, c, h) * m_.state_before(v, m_.over_keys, c, h);
+        const Expr key = m_.over_keys;
+        Expr state = m_.state_before(v, key, c, h);
+        if (m_.one_pass) state = in_order(m_.state_taken(v, key, c, h), {m_.final_state_copy(v, key, c, h)});
+        m_.state_reads(v, r, i, c, h) += m_.reads_from_start(key, r, i, c, h) * state;
     }
 
     void solve() {
@@ -77,23 +87,35 @@ private:
         m_.output_sums(v, i, c, h) += product(0, w, j, i, c) * value_between(v, 0, j, i, c) * m_.written(v, w, j, c, h);
     }
 
-    void state() {
-        const Var &v = m_.v, &d = m_.d, &c = m_.c, &h = m_.h, &t = m_.t;
-        const int C = m_.chunk;
-        m_.state_terms = RDom(0, m_.writers, 0, C, "state_term");
+    void new_state() {
+        const Var &v = m_.v, &d = m_.d, &c = m_.c, &h = m_.h;
+        m_.state_terms = RDom(0, m_.writers, 0, m_.chunk, "state_term");
         const RVar w = m_.state_terms.x, j = m_.state_terms.y;
         m_.state_sums = Func("state_sums");
-        m_.state_sums(v, d, c, h) = decayed_by_chunk(m_.state_before(v, d, c, h), v, d, c);
+        Expr before = m_.state_before(v, d, c, h);
+        if (m_.one_pass) {
+            // Held back, since the new state may go where the old one is.
+            m_.state_taken = Func("state_taken");
+            m_.state_taken(v, d, c, h) = before;
+            before = m_.state_taken(v, d, c, h);
+        }
+        m_.state_sums(v, d, c, h) = decayed_by_chunk(before, v, d, c);
         m_.state_sums(v, d, c, h) += m_.writes_to_end(d, w, j, c, h) * m_.written_to_end(v, w, j, c, h);
 
+        std::vector<Expr> reads;
+        if (!m_.one_pass) reads.push_back(m_.state_reads(v, 0, 0, c, h));
         m_.state_after = Func("state_after");
-        m_.state_after(v, d, c, h) = mark_state_after(m_.state_sums(v, d, c, h), v, d, {m_.state_reads(v, 0, 0, c, h)});
+        m_.state_after(v, d, c, h) = mark_state_after(m_.state_sums(v, d, c, h), v, d, reads);
         m_.final_state_copy = Func("final_state_copy");
         m_.final_state_copy(v, d, c, h) =
             mark_copy_out(m_.state_after(v, d, c, h), {v, d, h}, v < in_.value_dim && d < in_.key_dim);
+    }
 
-        const Expr chunk = t / C, last_key = in_.key_dim - 1;
-        std::vector<Expr> copies = {m_.final_state_copy(v, 0, chunk, h), m_.final_state_copy(v, last_key, chunk, h)};
+    void results() {
+        const Var &v = m_.v, &d = m_.d, &h = m_.h, &t = m_.t;
+        const Expr token = t % m_.chunk, chunk = t / m_.chunk, last_key = in_.key_dim - 1;
+        std::vector<Expr> copies;
+        if (!m_.one_pass) copies = {m_.final_state_copy(v, 0, chunk, h), m_.final_state_copy(v, last_key, chunk, h)};
         if (row_.normalized) {
             m_.final_normalizer = Func("final_normalizer");
             m_.final_normalizer(d, h) = undef<float>();
@@ -102,9 +124,9 @@ private:
             copies.push_back(m_.final_normalizer_copy(0, h));
             copies.push_back(m_.final_normalizer_copy(last_key, h));
         }
+        const Expr o = narrowed(in_.output_type, normalized(m_.output_sums(v, token, chunk, h), token, chunk));
         m_.output = Func("output");
-        m_.output(v, h, t) =
-            in_order(narrowed(in_.output_type, normalized(m_.output_sums(v, t % C, chunk, h), t % C, chunk)), copies);
+        m_.output(v, h, t) = copies.empty() ? o : in_order(o, copies);
         m_.final_state = Func("final_state");
         m_.final_state(v, d, h) = undef<float>();
     }

@@ -69,6 +69,7 @@ struct Chunk {
     int chunk, readers, writers;
     bool key_decay;                  // decays differ by key channel
     bool value_decay;                // and by value channel
+    bool one_pass = false;           // one token, additive: state_reads goes over the state as it is replaced
     Halide::Expr padded_key_dim;     // the sums over d run to here; channels beyond key_dim are zero
     Halide::Expr chunks;             // ceil(T / C)
     Halide::Expr one_beta_per_head;  // see ChunkInputs
@@ -91,6 +92,7 @@ struct Chunk {
 
     // ---- from chunk to chunk
     Halide::Func state_before;      // (v,d,c,h), see carry.h; parallel: the initial state (v,d,h)
+    Halide::Func state_taken;       // (v,d,c,h) if one_pass: an element of it, before it is replaced
     Halide::Func state_reads;       // (v,r,i,c,h) = reader^T S
     Halide::Func solved;            // (v,i,c,h) u of delta, w of low rank; in double where C > 1, see ChunkBuilder::solve_type
     Halide::Func written;           // (v,w,j,c,h) the values written: v, u or w

@@ -5,6 +5,7 @@
 #include "carry.h"
 #include "chunk.h"
 #include "guard.h"
+#include "masks.h"
 #include "recurrence.h"
 
 namespace halation {
@@ -96,7 +97,24 @@ public:
         m_.output.bound(m_.v, 0, in.value_dim).bound(m_.t, 0, in.tokens);
         m_.final_state.bound(m_.v, 0, in.value_dim).bound(m_.d, 0, in.key_dim);
         get_pipeline().add_custom_lowering_pass(make_guard_pass());
-        if (form == Form::parallel) return;
+        if (form != Form::parallel) carry();
+        get_pipeline().add_custom_lowering_pass(make_masks_pass());
+        if (form == Form::chunkwise) ask_for_rows();
+    }
+
+    void schedule() {
+        const CpuMachine machine = machine_with(cpu_machine(get_target()), parameters, schedule_name);
+        schedule_of_form()(m_, machine);
+    }
+
+private:
+    ChunkSchedule schedule_of_form() {
+        if (!std::string(schedule_name).empty()) return schedule_named(schedule_name).schedule;
+        return form == Form::recurrent ? recurrent_cpu : form == Form::chunkwise ? chunkwise_cpu : parallel_cpu;
+    }
+
+    void carry() {
+        const Row &row = row_named(recurrence);
         CarryNames names;
         names.state_before = m_.state_before.name();
         names.state_after = m_.state_after.name();
@@ -105,28 +123,16 @@ public:
         if (row.normalized) names.copies[m_.final_normalizer_copy.name()] = m_.final_normalizer.name();
         names.chunk_loop = form == Form::chunkwise ? m_.chunk_loop.name() : "";
         get_pipeline().add_custom_lowering_pass(make_carry_pass(names));
-        if (form == Form::recurrent) return;
+    }
+
+    void ask_for_rows() {
         RowsAhead rows{{}, m_.h.name(), m_.tile_loop.name(), m_.chunk_loop.name(), m_.chunk};
-        for (const RowInput &input : row.inputs)
+        for (const RowInput &input : row_named(recurrence).inputs)
             rows.tensors.push_back({input.name, kernel_dims(input.dims), Type(input.is_gate ? gate_type : type).bytes()});
         rows.tensors.push_back({m_.output.name(), "VGT", Type(type).bytes()});
         get_pipeline().add_custom_lowering_pass(make_rows_ahead_pass(rows));
     }
 
-    void schedule() {
-        const CpuMachine machine = machine_with(cpu_machine(get_target()), parameters, schedule_name);
-        if (!std::string(schedule_name).empty()) return schedule_named(schedule_name).schedule(m_, machine);
-        switch (form) {
-        case Form::recurrent:
-            return recurrent_cpu(m_, machine);
-        case Form::chunkwise:
-            return chunkwise_cpu(m_, machine);
-        case Form::parallel:
-            return parallel_cpu(m_, machine);
-        }
-    }
-
-private:
     std::map<std::string, GeneratorInput<Buffer<>> *> inputs_;
     GeneratorInput<Buffer<>> *initial_state_ = nullptr, *initial_normalizer_ = nullptr;
     GeneratorInput<float> *scale_ = nullptr;

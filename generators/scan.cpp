@@ -2,6 +2,7 @@
 
 #include "carry.h"
 #include "guard.h"
+#include "masks.h"
 
 namespace halation {
 
@@ -14,6 +15,7 @@ void resolve_markers(Halide::Pipeline pipeline, const Scan &scan) {
     names.chunk_loop = scan.t.name();
     pipeline.add_custom_lowering_pass(make_guard_pass());
     pipeline.add_custom_lowering_pass(make_carry_pass(names));
+    pipeline.add_custom_lowering_pass(make_masks_pass());
 }
 
 }  // namespace halation

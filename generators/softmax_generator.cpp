@@ -2,6 +2,7 @@
 #include "../schedules/schedules.h"
 #include "attention.h"
 #include "guard.h"
+#include "masks.h"
 #include "math.h"
 #include "recurrence.h"
 
@@ -74,6 +75,7 @@ public:
         o.dim(1).set_min(0);
         o.dim(2).set_bounds(0, tokens);
         get_pipeline().add_custom_lowering_pass(make_guard_pass());
+        get_pipeline().add_custom_lowering_pass(make_masks_pass());
         m_.output.bound(vv, 0, value_dim).bound(t, 0, tokens);
     }
 

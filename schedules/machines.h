@@ -23,7 +23,7 @@ struct CpuMachine {
     int key_unroll = 4;     // of the sum over key channels
     int segment = 128;      // tokens handed to a kernel at once
     // The same for one token.
-    int decode_value_vectors = 4, decode_key_unroll = 2;
+    int decode_value_vectors = 4, decode_key_unroll = 1;
     // Value channels in a tile of the state, of one token or more.
     int value_tile(bool decode) const { return lanes * (decode ? decode_value_vectors : value_vectors); }
     // The parallel schedule: tokens in a block, rows of a block that are kept in registers.
