@@ -130,6 +130,7 @@ private:
         for (const RowInput &input : row_named(recurrence).inputs)
             rows.tensors.push_back({input.name, kernel_dims(input.dims), Type(input.is_gate ? gate_type : type).bytes()});
         rows.tensors.push_back({m_.output.name(), "VGT", Type(type).bytes()});
+        rows.tensors.push_back({"initial_state", "VKG", 4});
         get_pipeline().add_custom_lowering_pass(make_rows_ahead_pass(rows));
     }
 

@@ -1,4 +1,4 @@
-// Rows of the next segment are asked for while this one is worked on. The rows of one head lie a page apart, where no processor
+// Rows of the next head are asked for while this one is worked on. The rows of one head lie a page apart, where no processor
 // fetches ahead by itself, and are copied in a loop that would wait for most of them.
 #ifndef HALATION_SCHEDULES_ROWS_AHEAD_H
 #define HALATION_SCHEDULES_ROWS_AHEAD_H
@@ -12,8 +12,9 @@ namespace halation {
 
 struct RowsAhead {
     struct Tensor {
-        std::string name, dims;  // dims innermost first, in the letters of row.h; those without channels or tokens are left alone
-        int bytes;               // of an element
+        // dims innermost first, in the letters of row.h: channels, heads, tokens; or VKG, a state. Others are left alone.
+        std::string name, dims;
+        int bytes;  // of an element
     };
     std::vector<Tensor> tensors;
     // Vars of the loops over heads, tiles of value channels and, inside that, chunks. Where there is no such loop nothing is
@@ -22,8 +23,9 @@ struct RowsAhead {
     int chunk;  // tokens
 };
 
-// Puts prefetches into the chunk loop: at a chunk, of the rows one call's tokens later; every tile its share of a row's lines.
-// What is asked for may lie behind the tensor, which a prefetch may.
+// Puts calls of halation_ask_for_rows() (runtime/kernel_glue.cpp) into the chunk loop: at a chunk, for its rows of the next head
+// and for a part of that head's state; every tile asks for its share of the lines. What is asked for may lie behind the tensor,
+// which a prefetch may.
 Halide::Internal::IRMutator *make_rows_ahead_pass(const RowsAhead &rows);
 
 }  // namespace halation
