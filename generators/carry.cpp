@@ -45,6 +45,7 @@ public:
         Stmt result = IRMutator::mutate(s);
         depth_--;
         if (outermost) check_layouts();
+        if (outermost && !names_.state_taken.empty() && !taken_) fail(names_.state_taken + " is inlined: it must be computed");
         return result;
     }
     using IRMutator::mutate;
@@ -57,6 +58,7 @@ private:
     const For *chunk_loop_ = nullptr;
     int chunk_loops_ = 0;  // since the storage of SB was allocated
     bool in_state_after_ = false, state_written_ = false;
+    bool in_state_reads_ = false, taken_ = false;  // where there is one pass over the state
     std::vector<Expr> before_extents_, after_extents_;
     Expr before_layout_, after_layout_;
 
@@ -98,6 +100,15 @@ private:
 
     Stmt visit(const ProducerConsumer *op) override {
         if (!op->is_producer) return IRMutator::visit(op);
+        if (!names_.state_reads.empty()) {
+            if (op->name == names_.state_reads) {
+                ScopedValue<bool> inside(in_state_reads_, true);
+                return IRMutator::visit(op);
+            }
+            if ((op->name == names_.state_taken || op->name == names_.final_state_copy) && !in_state_reads_)
+                fail(op->name + " is computed outside " + names_.state_reads + ", which reads the state while it is replaced");
+            taken_ = taken_ || op->name == names_.state_taken;
+        }
         if (names_.chunk_loop.empty()) {
             if (op->name == names_.state_before || op->name == names_.state_after)
                 fail("with a single chunk both states must be inlined");

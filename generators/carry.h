@@ -30,11 +30,15 @@ struct CarryNames {
     std::string state_before, state_after, final_state_copy;  // names of the Funcs
     std::map<std::string, std::string> copies;                // the Funcs that are copied out, and the outputs they go to
     std::string chunk_loop;                                   // the Var of the chunk loop; empty: there is one chunk only
+    std::string state_reads, state_taken;                     // Funcs where one chunk is read while it is replaced; or empty
 };
 
 // Resolves the markers. Throws Halide::CompileError if the chunk loop is not serial or runs more than once over one state, if
 // SB and S are not stored alike with one chunk each, or if SB is read after S. It cannot see a read of SB while S is being
 // written, at another place than the one that is written: compute all such reads at the chunk loop.
+//
+// Where the only chunk is read while it is replaced (Chunk::one_pass), state_taken and the copy to the output must be computed
+// inside state_reads: the output may be the memory that the state is in.
 Halide::Internal::IRMutator *make_carry_pass(const CarryNames &names);
 
 }  // namespace halation

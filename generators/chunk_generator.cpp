@@ -121,6 +121,7 @@ private:
         names.final_state_copy = m_.final_state_copy.name();
         names.copies[m_.final_state_copy.name()] = m_.final_state.name();
         if (row.normalized) names.copies[m_.final_normalizer_copy.name()] = m_.final_normalizer.name();
+        if (m_.one_pass) names.state_reads = m_.state_reads.name(), names.state_taken = m_.state_taken.name();
         names.chunk_loop = form == Form::chunkwise ? m_.chunk_loop.name() : "";
         get_pipeline().add_custom_lowering_pass(make_carry_pass(names));
     }

@@ -42,7 +42,8 @@ public:
         m_.keys = Func("keys");
         m_.keys(d, s, h) = cast<float>(guarded(real, k(channel, h, min(s, m_.cached - 1))));
 
-        m_.over_keys = RDom(0, key_dim, "key");
+        const int lanes = machine_with(cpu_machine(get_target()), parameters).lanes;
+        m_.over_keys = RDom(0, (key_dim + lanes - 1) / lanes * lanes, "key");
         m_.scores = Func("scores");
         m_.scores(s, t, h) += m_.queries(m_.over_keys, t, h) * m_.keys(m_.over_keys, s, h);
         const auto seen = [&](Expr at) { return at < m_.cached && (causal == 0 || at <= m_.cached - tokens + t); };

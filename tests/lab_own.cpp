@@ -67,11 +67,18 @@ void tiles(halation::Chunk &chunk, const halation::CpuMachine &machine) {
     halation::chunkwise_cpu(chunk, mine);
 }
 
+// Replaces the state before it is read.
+void hastens(halation::Chunk &chunk, const halation::CpuMachine &machine) {
+    halation::recurrent_cpu(chunk, machine);
+    chunk.final_state_copy.compute_at(chunk.output, chunk.h);
+}
+
 const halation::RegisterSchedule schedules[] = {{"crashes", crashes},
                                                 {"breaks", breaks},
                                                 {"hangs", hangs},
                                                 {"chatters", chatters},
                                                 {"leaves", leaves},
+                                                {"hastens", hastens},
                                                 {"two words", tiles},
                                                 {"outside", tiles, {{"own_tile", 9, 1, 4, {1, 2}}}},
                                                 {"tiles", tiles, {{"own_tile", 1, 1, 4, {1, 2}}}}};
