@@ -173,7 +173,7 @@ TEST_CASE_METHOD(Lab, "lab: what is wrong with a command line is one line") {
         {"try gated_delta chunks=8", "the schedule of gated_delta chunkwise has no parameter 'chunks'; it has chunk, "},
         {"try gated_delta chunk=eight", "'chunk=eight': 'eight' is no whole number"},
         {"try gated_delta chunk=1000", "chunk: got 1000; may be 2 to 64"},
-        {"try gated hastens --form recurrent", "final_state_copy is computed outside state_reads"},
+        {"try gated hastens --form recurrent", "state_taken is computed outside state_reads"},
         {"try gated_delta chunk=6", "segment: got 128; must be a multiple of chunk, 6"},
         {"try gated_delta decode_key_unroll=2", "the schedule of gated_delta chunkwise has no parameter 'decode_key_unroll'"},
         {"try gated_delta mine", "no schedule 'mine' was registered; there are: breaks, "},
