@@ -17,7 +17,9 @@ import tempfile
 # How many times as fast as ggml each is meant to be.
 AIMS = {"gated_delta": 3.5, "kda": 3.6, "gla": 2.3, "gated": 2.0, "rwkv6": 2.2, "rwkv7": 1.6, "ssm": 4.0}
 DECODE_AIMS = {"gated_delta": 2.8, "gla": 1.3, "gated": 1.1}
+WITH_HEADS = [name for name in AIMS if name != "ssm"]
 OTHERS = ["linear", "retention", "delta", "gla_outer"]
+SAMPLE = ["gated_delta", "gla", "gated"]  # a delta rule, a gate by key channel, one by head
 
 
 def main():
@@ -97,10 +99,9 @@ def peers_table(results, aims):
 
 
 def beside_ggml(bench):
-    names = [name for name in AIMS if name != "ssm"]
-    results = bench.results(*names, "--peers")
+    results = bench.results(*WITH_HEADS, "--peers")
     results += bench.results("ssm", "--key-dim", "16", "--value-dim", "2048", "--peers")
-    return section("Beside ggml", f"{' '.join(names)} --peers; ssm --key-dim 16 --value-dim 2048 --peers", peers_table(results, AIMS))
+    return section("Beside ggml", f"{' '.join(WITH_HEADS)} --peers; ssm --key-dim 16 --value-dim 2048 --peers", peers_table(results, AIMS))
 
 
 def decoding(bench):
@@ -109,7 +110,7 @@ def decoding(bench):
 
 
 def limits(bench):
-    names = [name for name in AIMS if name != "ssm"] + OTHERS
+    names = WITH_HEADS + OTHERS
     shares = {name: [name] for name in names}
     for extent in ("64", "128", "256"):
         for result in bench.results(*names, "--key-dim", extent, "--value-dim", extent):
@@ -128,7 +129,7 @@ def threads(bench):
                    table(["", "heads", "times one thread", "aim"], rows))
 
 
-def over(bench, base, others, words_of, names=("gated_delta", "gla", "gated")):
+def over(bench, base, others, words_of, names=SAMPLE):
     """Time per token and head in terms of that of `base`."""
     def times(value):
         return {r["recurrence"]: per_token_and_head(r) for r in bench.results(*names, *words_of(value))}
@@ -140,7 +141,7 @@ def over(bench, base, others, words_of, names=("gated_delta", "gla", "gated")):
 def lengths(bench):
     others = ("65536", "4095", "4097")
     rows = over(bench, "4096", others, lambda tokens: ("--heads-count", "4", "--tokens", tokens))
-    return section("Time a token, T 4096 = 1; aim 1.05", "gated_delta gla gated --heads-count 4 --tokens T", table(["", *others], rows))
+    return section("Time a token, T 4096 = 1; aim 1.05", f"{' '.join(SAMPLE)} --heads-count 4 --tokens T", table(["", *others], rows))
 
 
 def dimensions(bench):
@@ -148,29 +149,28 @@ def dimensions(bench):
     per_element = {}
     extents = (128, 64, 96, 160, 60)
     for extent in extents:
-        for result in bench.results("gated_delta", "gla", "gated", "--key-dim", str(extent), "--value-dim", str(extent)):
+        for result in bench.results(*SAMPLE, "--key-dim", str(extent), "--value-dim", str(extent)):
             per_element.setdefault(result["recurrence"], []).append(per_token_and_head(result) / extent**2)
     rows = [[name, *(f"{time / times[0]:.2f}" for time in times[1:])] for name, times in per_element.items()]
-    return section("Time per element of the state, K = V = 128 = 1; aim 1.3", "gated_delta gla gated --key-dim D --value-dim D",
+    return section("Time per element of the state, K = V = 128 = 1; aim 1.3", f"{' '.join(SAMPLE)} --key-dim D --value-dim D",
                    table(["", *extents[1:]], rows))
 
 
 def types(bench):
     rows = over(bench, "f32", ("f16", "bf16"), lambda type: ("--type", type))
-    return section("Types of q, k, v, o, float32 = 1; aim 1.1", "gated_delta gla gated --type TYPE", table(["", "f16", "bf16"], rows))
+    return section("Types of q, k, v, o, float32 = 1; aim 1.1", f"{' '.join(SAMPLE)} --type TYPE", table(["", "f16", "bf16"], rows))
 
 
 def short_sequences(bench):
     shapes = {"4096": ("--tokens", "4096"), "16": ("--tokens", "16", "--batch", "256")}
     rows = over(bench, "4096", ("16",), lambda tokens: shapes[tokens])
-    return section("256 sequences of 16 tokens, one of 4096 = 1; aim 1.3", "gated_delta gla gated --tokens 16 --batch 256",
+    return section("256 sequences of 16 tokens, one of 4096 = 1; aim 1.3", f"{' '.join(SAMPLE)} --tokens 16 --batch 256",
                    table(["", "times"], rows))
 
 
 def instruction_sets(bench):
-    names = [name for name in AIMS if name != "ssm"]
-    rows = over(bench, "avx512", ("avx2",), lambda isa: ("--isa", isa), names)
-    return section("AVX2, AVX-512 = 1; aim 1.25", f"{' '.join(names)} --isa ISA", table(["", "avx2"], rows))
+    rows = over(bench, "avx512", ("avx2",), lambda isa: ("--isa", isa), WITH_HEADS)
+    return section("AVX2, AVX-512 = 1; aim 1.25", f"{' '.join(WITH_HEADS)} --isa ISA", table(["", "avx2"], rows))
 
 
 if __name__ == "__main__":
