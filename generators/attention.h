@@ -13,12 +13,13 @@ struct Attention {
     Halide::Var s{"s"}, t{"t"}, d{"d"}, v{"v"}, h{"h"};
     Halide::Expr cached;               // S
     Halide::Func queries;              // (d,t,h) scaled, zero beyond K
-    Halide::Func keys;                 // (d,s,h) zero beyond K
+    Halide::Func keys, values;         // (d,s,h) zero beyond K, (v,s,h)
     Halide::Func scores, masked;       // (s,t,h)
     Halide::Func maxima, sums;         // (t,h)
     Halide::Func weights;              // (s,t,h) exp(score - maximum)
     Halide::Func output_sums, output;  // (v,t,h), (v,h,t)
-    Halide::RDom over_keys, over_maxima, over_sums, over_cached;
+    Halide::RDom over_keys, over_maxima, over_sums;
+    Halide::RDom over_seen_by_all, over_seen_by_some;  // the two updates of output_sums
 };
 
 // O = phi(Q) (phi(K)^T V), divided by phi(Q) (phi(K)^T 1) unless phi is the identity.

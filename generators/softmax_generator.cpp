@@ -55,16 +55,22 @@ public:
         m_.maxima(t, h) = lowest;
         m_.maxima(t, h) = max(m_.maxima(t, h), m_.masked(m_.over_maxima, t, h));
         m_.weights = Func("weights");
-        m_.weights(s, t, h) = select(seen(s), natural_exp(m_.masked(s, t, h) - m_.maxima(t, h)), 0.0f);
+        m_.weights(s, t, h) = select(seen(s), decay_of(m_.masked(s, t, h) - m_.maxima(t, h)), 0.0f);
         m_.over_sums = RDom(0, m_.cached, "weight");
         m_.sums = Func("sums");
         m_.sums(t, h) += m_.weights(m_.over_sums, t, h);
 
-        m_.over_cached = RDom(0, m_.cached, "cached");
-        const Expr value = cast<float>(guarded(likely(vv < value_dim), v(within(vv, value_dim), h, m_.over_cached)));
+        // What a later token holds, NaN even, is nothing to this one: where some queries do not see a value, it is masked.
+        m_.values = Func("values");
+        m_.values(vv, s, h) = cast<float>(
+            guarded(likely(vv < value_dim), v(within(vv, value_dim), h, unsafe_promise_clamped(s, 0, m_.cached - 1))));
+        const Expr seen_by_all = select(causal == 0, m_.cached, clamp(m_.cached - tokens + 1, 0, m_.cached));
+        m_.over_seen_by_all = RDom(0, seen_by_all, "seen_by_all");
+        m_.over_seen_by_some = RDom(seen_by_all, m_.cached - seen_by_all, "seen_by_some");
+        const Expr all = m_.over_seen_by_all, some = m_.over_seen_by_some;
         m_.output_sums = Func("output_sums");
-        // What a later token holds, NaN even, is nothing to this one.
-        m_.output_sums(vv, t, h) += m_.weights(m_.over_cached, t, h) * select(seen(m_.over_cached), value, 0.0f);
+        m_.output_sums(vv, t, h) += m_.weights(all, t, h) * m_.values(vv, all, h);
+        m_.output_sums(vv, t, h) += m_.weights(some, t, h) * select(seen(some), m_.values(vv, some, h), 0.0f);
         m_.output = Func("output");
         m_.output(vv, h, t) = narrowed(type, quotient(m_.output_sums(vv, t, h), m_.sums(t, h)));
         o = m_.output;
