@@ -12,13 +12,15 @@ namespace {
 class Masks : public IRMutator {
     using IRMutator::visit;
 
-    std::map<std::string, Expr> lets_;  // of integers, in terms of loop variables and of extents and strides
+    // Of integers, in terms of loop variables and of extents and strides. Not those that would have another value where they are
+    // put in: loads, and calls that need not give the same each time.
+    std::map<std::string, Expr> lets_;
     Scope<Interval> loops_;
 
     Expr expanded(const Expr &e) const { return substitute(lets_, e); }
 
     Stmt visit(const LetStmt *op) override {
-        if (op->value.type() != Int(32) || op->value.as<Call>()) return IRMutator::visit(op);
+        if (op->value.type() != Int(32) || !is_pure(op->value)) return IRMutator::visit(op);
         lets_[op->name] = expanded(op->value);
         Stmt result = IRMutator::visit(op);
         lets_.erase(op->name);

@@ -76,11 +76,12 @@ private:
     // The tile's share of the lines of some rows.
     static Stmt ask_for(const RowsAhead::Tensor &tensor, const For &tile, const Expr &offset, const Expr &stride,
                         const Expr &rows) {
-        const Expr lines = (fact(tensor, "extent", 0) * tensor.bytes + line_bytes - 1) / line_bytes;
+        const int per_line = line_bytes / tensor.bytes;
+        const Expr lines = (fact(tensor, "extent", 0) + per_line - 1) / per_line;
         const Expr share = (lines + tile.extent - 1) / tile.extent;
         return Evaluate::make(Call::make(Int(32), "halation_ask_for_rows",
                                          {Variable::make(type_of<void *>(), tensor.name),
-                                          offset + cast<int64_t>(turn_of(tile) * share * line_bytes), stride, rows, share},
+                                          offset + cast<int64_t>(turn_of(tile)) * share * line_bytes, stride, rows, share},
                                          Call::Extern));
     }
 };

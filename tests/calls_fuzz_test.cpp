@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <limits>
@@ -113,6 +114,10 @@ void draw_layout(Draw &draw, Problem *problem, How *how) {
         const int64_t at = static_cast<int64_t>(i), index = at / inner % before.shape[axis];
         constant[i] = values[static_cast<size_t>(at - index * inner)];
     }
+    // Keys that were unit vectors stay as short: longer ones let the state of a delta rule grow, which its parallel form cannot
+    // take.
+    if ((name == "k" || name == "a") && axis + 1 == before.shape.size())
+        for (double &x : constant) x /= std::sqrt(static_cast<double>(before.shape[axis]));
     problem->inputs[name] = safetensors::tensor(before.type, before.shape, constant);
     how->broadcast[name] = axis;
 }
