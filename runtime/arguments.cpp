@@ -39,7 +39,10 @@ void use_default(const halation_plan &plan, int tensor, const Extents &extents, 
         view->extent[axis] = extents.value[spec.letter[axis]];
         view->stride[axis] = axis == spec.rank - 1 && view->extent[axis] > 1 ? 1 : 0;
     }
-    view->data = static_cast<char *>(plan.defaults[tensor].memory);
+    const DefaultValue &value = plan.defaults[tensor];
+    view->data = plan.device ? value.location.address : static_cast<char *>(value.memory);
+    view->memory = value.location.memory;
+    view->memory_bytes = value.location.bytes;
 }
 
 enum class Kind { index, flag };
@@ -49,7 +52,7 @@ halation_status check_integers(const char *name, const DLTensor *tensor, int64_t
                                IntegerView *view) {
     *view = IntegerView();
     if (!tensor) return HALATION_OK;
-    HALATION_TRY(check_place(name, *tensor));
+    HALATION_TRY(check_place(name, *tensor, nullptr));
     const DLDataType type = tensor->dtype;
     const bool is_index = type.code == kDLInt && (type.bits == 32 || type.bits == 64);
     const bool is_flag = (type.code == kDLUInt || type.code == 6 /* kDLBool */) && type.bits == 8;
@@ -143,8 +146,8 @@ halation_status check_states(const halation_plan &plan, const int *which, const 
     for (int c = 0; c < carried_count; c++) {
         if (which[c] < 0 || !matched[which[c]]) continue;
         *any = true;
-        HALATION_TRY(
-            check_tensor(plan.tensors[which[c]], *matched[which[c]], shapes_only, extents, &arguments->tensors[which[c]]));
+        HALATION_TRY(check_tensor(plan.tensors[which[c]], *matched[which[c]], plan.device, shapes_only, extents,
+                                  &arguments->tensors[which[c]]));
     }
     return HALATION_OK;
 }
@@ -187,11 +190,12 @@ halation_status check_arguments(const halation_plan &plan, const halation_argume
     for (int i = 0; i < plan.tensor_count; i++) {
         arguments->tensors[i].given = false;
         arguments->tensors[i].data = nullptr;
+        arguments->tensors[i].memory = nullptr;
     }
     for (int i = 0; i <= plan.output; i++) {
         const TensorSpec &spec = plan.tensors[i];
         if (matched[i])
-            HALATION_TRY(check_tensor(spec, *matched[i], shapes_only, &extents, &arguments->tensors[i]));
+            HALATION_TRY(check_tensor(spec, *matched[i], plan.device, shapes_only, &extents, &arguments->tensors[i]));
         else if (spec.otherwise == HALATION_DEFAULT_REQUIRED)
             return fail(HALATION_INVALID_ARGUMENT, "%s: is missing; must be given, of shape %s", spec.name,
                         wanted_text(spec, extents).c_str());

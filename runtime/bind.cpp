@@ -6,6 +6,7 @@
 #include <HalideRuntime.h>
 
 #include <cstring>
+#include <utility>
 
 namespace halation::runtime {
 namespace {
@@ -56,9 +57,9 @@ halation_status bind_tensor(const halation_plan &plan, const halation_kernel &ke
         const int kind = spec.output ? halide_argument_kind_output_buffer : halide_argument_kind_input_buffer;
         if (argument.kind != kind)
             return fault(kernel, argument.name, spec.output ? "must be an output buffer" : "must be an input buffer");
-        if (argument.dimensions != spec.kernel_rank())
+        if (argument.dimensions != spec.kernel_rank(plan.device))
             return fail(HALATION_INTERNAL_ERROR, "kernel %s: argument %s has %d dimensions; dims '%s' make it %d", kernel.name,
-                        spec.name, argument.dimensions, spec.dims, spec.kernel_rank());
+                        spec.name, argument.dimensions, spec.dims, spec.kernel_rank(plan.device));
         if (!same_type(type_of(argument), spec.kernel_type))
             return fail(HALATION_INTERNAL_ERROR, "kernel %s: argument %s is of type %s; must be %s", kernel.name, spec.name,
                         type_name(type_of(argument)).c_str(), type_name(spec.kernel_type).c_str());
@@ -66,6 +67,31 @@ halation_status bind_tensor(const halation_plan &plan, const halation_kernel &ke
         return HALATION_OK;
     }
     return fault(kernel, argument.name, "is no tensor of the recurrence, nor scale or causal");
+}
+
+bool is_int32(const halide_filter_argument_t &argument) {
+    return argument.type.code == halide_type_int && argument.type.bits == 32;
+}
+
+// What kernels that see the whole batch are told of it.
+halation_status bind_of_batch(const halation_kernel &kernel, const halide_filter_argument_t &argument, Binding *binding,
+                              bool *bound) {
+    *bound = true;
+    if (!strcmp(argument.name, "sequences")) {
+        if (argument.kind != halide_argument_kind_input_buffer || argument.dimensions != 2 || !is_int32(argument))
+            return fault(kernel, "sequences", "must be an input buffer of int32 with 2 dimensions");
+        *binding = {Source::sequences, -1};
+        return HALATION_OK;
+    }
+    for (const auto &[name, source] : {std::pair("key_head_step", Source::key_head_step), {"key_heads", Source::key_heads}}) {
+        if (strcmp(argument.name, name)) continue;
+        if (argument.kind != halide_argument_kind_input_scalar || !is_int32(argument))
+            return fault(kernel, name, "must be an int32 scalar");
+        *binding = {source, -1};
+        return HALATION_OK;
+    }
+    *bound = false;
+    return HALATION_OK;
 }
 
 halation_status bind_argument(const halation_plan &plan, const halation_kernel &kernel, const halide_filter_argument_t &argument,
@@ -76,22 +102,25 @@ halation_status bind_argument(const halation_plan &plan, const halation_kernel &
         *binding = {Source::user_context, -1};
         return HALATION_OK;
     }
+    if (plan.device) {
+        bool bound;
+        HALATION_TRY(bind_of_batch(kernel, argument, binding, &bound));
+        if (bound) return HALATION_OK;
+    }
     if (!strcmp(argument.name, "scale")) {
         if (!scalar || !same_type(type_of(argument), float32)) return fault(kernel, "scale", "must be a float32 scalar");
         *binding = {Source::scale, -1};
         return HALATION_OK;
     }
     if (!strcmp(argument.name, "causal")) {
-        if (!scalar || argument.type.code != halide_type_int || argument.type.bits != 32)
-            return fault(kernel, "causal", "must be an int32 scalar");
+        if (!scalar || !is_int32(argument)) return fault(kernel, "causal", "must be an int32 scalar");
         *binding = {Source::causal, -1};
         return HALATION_OK;
     }
     if (!strncmp(argument.name, "has_", 4)) {
         for (int i = 0; i < plan.output; i++) {
             if (strcmp(plan.tensors[i].name, argument.name + 4)) continue;
-            if (!scalar || argument.type.code != halide_type_int || argument.type.bits != 32)
-                return fault(kernel, argument.name, "must be an int32 scalar");
+            if (!scalar || !is_int32(argument)) return fault(kernel, argument.name, "must be an int32 scalar");
             *binding = {Source::presence, static_cast<int8_t>(i)};
             return HALATION_OK;
         }
@@ -127,6 +156,7 @@ halation_status bind_state(const halation_plan &plan, BoundKernel *bound) {
 // is a cache each query stands alone, at whole segments; elsewhere nowhere.
 halation_status bind_cut(const halation_plan &plan, BoundKernel *bound) {
     const halation_kernel &kernel = *bound->kernel;
+    if (plan.device) return HALATION_OK;  // never, but for a recurrent kernel's tokens
     if (bound->takes_state)
         bound->cut = kernel.form == HALATION_FORM_RECURRENT ? 1 : kernel.chunk > 0 ? kernel.chunk : kernel.segment;
     else if (plan.has_cache)

@@ -13,6 +13,7 @@ const char *feature_map_of(const halation_kernel &kernel) {
 }
 
 bool can_use_isa(const halation_kernel &kernel, const Problem &problem) {
+    if (strcmp(kernel.backend, "cpu")) return true;
     const int rank = isa_rank(kernel.isa);
     return (!problem.isa || !strcmp(problem.isa, kernel.isa)) && rank >= 0 && !missing_feature(rank);
 }

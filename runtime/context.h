@@ -2,6 +2,7 @@
 #ifndef HALATION_RUNTIME_CONTEXT_H
 #define HALATION_RUNTIME_CONTEXT_H
 
+#include "device.h"
 #include "halation_kernels.h"
 #include "memory.h"
 #include "thread_pool.h"
@@ -24,6 +25,7 @@ struct halation_context {
     halation::runtime::ThreadPool pool;
     std::unique_ptr<halation::runtime::Scratch[]> scratch;  // one per worker
     std::vector<const halation_kernel_table *> tables;
+    std::unique_ptr<halation::runtime::Device> device;  // NULL: none was opened
 
     // Plans keep their context alive, so the two may be destroyed in either order.
     std::atomic<int> references{1};

@@ -8,6 +8,9 @@ namespace halation::runtime {
 constexpr const char *known_isas[] = {"avx512", "avx2", "x86_64", "neon"};
 constexpr int known_isa_count = 4;
 
+// What kernels of any backend but "cpu" have in its place.
+constexpr const char *gpu_isa = "gpu";
+
 // Place in known_isas, or -1 for an unknown name.
 int isa_rank(const char *isa);
 

@@ -4,6 +4,7 @@
 #include "types.h"
 
 #include <cmath>
+#include <vector>
 
 namespace halation::runtime {
 namespace {
@@ -46,9 +47,17 @@ halation_status make_defaults(halation_plan *plan) {
         const int64_t extent = extent_of(plan->problem, spec.letter[spec.rank - 1]);
         DefaultValue &value = plan->defaults[i];
         const size_t bytes = static_cast<size_t>(extent) * static_cast<size_t>(spec.bytes);
+        value.bytes = bytes;
+        if (plan->device) {
+            std::vector<uint32_t> values(bytes / 4 + 1);
+            for (int64_t e = 0; e < extent; e++) store(values.data(), e, spec.type, value_of(spec.otherwise, e));
+            HALATION_TRY(plan->device->allocate(bytes, &value.memory));
+            HALATION_TRY(plan->device->copy_to(value.memory, 0, values.data(), bytes));
+            HALATION_TRY(plan->device->locate(spec.name, value.memory, 0, &value.location));
+            continue;
+        }
         value.memory = allocator.allocate(allocator.user, bytes, memory_alignment);
         if (!value.memory) return fail(HALATION_OUT_OF_MEMORY, "no memory for the default of %s: %zu bytes", spec.name, bytes);
-        value.bytes = bytes;
         for (int64_t e = 0; e < extent; e++) store(value.memory, e, spec.type, value_of(spec.otherwise, e));
     }
     return HALATION_OK;

@@ -36,6 +36,9 @@ void KernelCall::bind(const BoundKernel &bound, const Problem &problem, const Ar
     causal = problem.causal;
     present = 1;
     absent = 0;
+    const bool tiled = problem.head_mapping == HALATION_HEADS_TILED;
+    key_head_step = tiled ? 1 : static_cast<int32_t>(problem.value_heads / problem.heads);
+    key_heads = static_cast<int32_t>(problem.heads);
     for (int i = 0; i < bound.argument_count; i++) {
         const Binding binding = bound.arguments[i];
         switch (binding.source) {
@@ -53,6 +56,15 @@ void KernelCall::bind(const BoundKernel &bound, const Problem &problem, const Ar
             break;
         case Source::tensor:
             argv[i] = &buffers[binding.tensor].buffer;
+            break;
+        case Source::sequences:
+            argv[i] = &sequences.buffer;
+            break;
+        case Source::key_head_step:
+            argv[i] = &key_head_step;
+            break;
+        case Source::key_heads:
+            argv[i] = &key_heads;
             break;
         }
     }

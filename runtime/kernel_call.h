@@ -38,8 +38,9 @@ struct KernelCall {
     KernelBuffer buffers[most_tensors];
     void *argv[most_arguments];
     void *user_context;
+    KernelBuffer sequences;  // of a kernel that sees the whole batch
     float scale;
-    int32_t causal, present, absent;
+    int32_t causal, present, absent, key_head_step, key_heads;
 
     // Points argv at the scalars, and at the buffers, which are filled by the caller.
     void bind(const BoundKernel &bound, const Problem &problem, const Arguments &arguments, void *context);

@@ -84,6 +84,7 @@ int first_axis_that_meets(const TensorView &view, int rank, int64_t *span) {
 
 bool apart(const Placed &a, const Placed &b) {
     if (!a.view.data || !b.view.data) return true;  // not given, or empty
+    if (a.view.memory != b.view.memory) return true;
     return apart(lattice_of(a), lattice_of(b), a.element_bytes, b.element_bytes);
 }
 

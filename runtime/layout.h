@@ -12,6 +12,9 @@ struct TensorView {
     char *data;  // NULL: not given, or without elements
     bool given;
     int64_t extent[most_axes], stride[most_axes];
+    // On a device, see Location: which memory `data` is an address in, and how far it goes on from there.
+    const void *memory = nullptr;
+    uint64_t memory_bytes = UINT64_MAX;
 };
 
 // Taken by rising stride, an axis must step over all that those before it span, or elements of a tensor may meet. The first

@@ -1,7 +1,9 @@
 #include "plan.h"
 #include "choose.h"
+#include "run_gpu.h"
 #include "status.h"
 #include "text.h"
+#include "types.h"
 
 #include <cstring>
 #include <memory>
@@ -11,7 +13,11 @@ using namespace halation::runtime;
 
 halation_plan::~halation_plan() {
     for (DefaultValue &value : defaults)
-        if (value.memory) context->allocator.release(context->allocator.user, value.memory, value.bytes);
+        if (value.memory && device)
+            device->release(value.memory);
+        else if (value.memory)
+            context->allocator.release(context->allocator.user, value.memory, value.bytes);
+    device_memory.reset();  // while there is a device
     release(context);
 }
 
@@ -29,15 +35,46 @@ void allow_value_split(halation_plan *plan) {
     plan->value_tile = plan->splits_values ? std::lcm<int64_t>(tile_one, tile_many) : 0;
 }
 
+// The context's device, or why there is none for the problem: first whether the machine has one, then whether it was opened.
+halation_status find_device(halation_plan *plan) {
+    const char *wanted = plan->problem.backend;
+    Device *device = plan->context->device.get();
+    if (device && !strcmp(device->info().backend, wanted)) {
+        plan->device = device;
+        return HALATION_OK;
+    }
+    const Backend *backend = find_backend(wanted);
+    if (!backend) return fail(HALATION_UNSUPPORTED, "backend: got '%s'; this library has cpu, cuda and opencl only", wanted);
+    int32_t count;
+    if (backend->count(&count) != HALATION_OK)
+        return fail(HALATION_UNSUPPORTED, "backend: got '%s': %s", wanted, halation_last_message());
+    if (device)
+        return fail(HALATION_UNSUPPORTED, "backend: got '%s', but the context's device is %s:%d; another takes another context",
+                    wanted, device->info().backend, device->info().device.device_id);
+    return fail(HALATION_UNSUPPORTED,
+                "backend: got '%s', but the context has no device; open one with halation_context_open_device", wanted);
+}
+
+// What kernels of devices cannot do yet.
+halation_status check_device_problem(const Problem &problem) {
+    if (!same_type(problem.state_type, float32))
+        return fail(HALATION_UNSUPPORTED, "state_type: got %s; must be float32 with backend %s",
+                    type_name(problem.state_type).c_str(), problem.backend);
+    if (row_has_letter(*problem.row, letter_S))
+        return fail(HALATION_UNSUPPORTED, "recurrence: %s has a cache, which backend %s does not take yet", problem.row->name,
+                    problem.backend);
+    return HALATION_OK;
+}
+
 }  // namespace
 
 halation_status make_plan(const halation_problem *given, halation_plan *plan) {
     plan->choice = HALATION_INIT(halation_choice);
     HALATION_TRY(check_problem(plan->context->tables, given, &plan->problem));
-    if (strcmp(plan->problem.backend, "cpu"))
-        return fail(HALATION_UNSUPPORTED, "backend: got '%s'; this library has cpu only", plan->problem.backend);
+    if (strcmp(plan->problem.backend, "cpu")) HALATION_TRY(find_device(plan));
     Chosen chosen;
     HALATION_TRY(choose(plan->context->tables, plan->problem, &chosen, &plan->choice));
+    if (plan->device) HALATION_TRY(check_device_problem(plan->problem));
     describe_tensors(plan);
     HALATION_TRY(bind_kernel(*plan, *chosen.one, &plan->kernels[0]));
     HALATION_TRY(bind_kernel(*plan, *chosen.many, &plan->kernels[1]));
@@ -76,7 +113,9 @@ extern "C" halation_status halation_plan_create(halation_context *context, const
         std::unique_ptr<halation_plan> made(new halation_plan(context));
         std::lock_guard<std::mutex> lock(context->mutex);
         HALATION_TRY(make_plan(problem, made.get()));
+        if (made->device) made->device_memory = std::make_unique<PlanMemory>(*made->device);
         HALATION_TRY(make_defaults(made.get()));
+        if (made->device) HALATION_TRY(prepare_gpu(*made));
         *plan = made.release();
         return HALATION_OK;
     });

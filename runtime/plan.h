@@ -3,6 +3,7 @@
 #define HALATION_RUNTIME_PLAN_H
 
 #include "context.h"
+#include "plan_memory.h"
 #include "problem.h"
 
 #include <cstdint>
@@ -30,20 +31,20 @@ struct TensorSpec {
     DLDataType type, kernel_type;  // as the caller stores it, and as kernels see it
     int bytes;                     // of an element as the caller stores it
 
-    int kernel_rank() const { return rank - (row_axis >= 0 ? 1 : 0); }
+    int kernel_rank(bool whole_batch) const { return rank - (row_axis >= 0 && !whole_batch ? 1 : 0); }
 };
 
 // What a recurrence carries from token to token; index of the arrays of tensors below.
 enum Carried { carried_state, carried_normalizer, carried_count };
 
-enum class Source : uint8_t { user_context, scale, causal, presence, tensor };
+enum class Source : uint8_t { user_context, scale, causal, presence, tensor, sequences, key_head_step, key_heads };
 
 struct Binding {
     Source source;
     int8_t tensor;  // for Source::tensor and presence
 };
 
-constexpr int most_arguments = most_tensors + 3;
+constexpr int most_arguments = most_tensors + 6;
 
 struct BoundKernel {
     const halation_kernel *kernel = nullptr;
@@ -51,13 +52,14 @@ struct BoundKernel {
     Binding arguments[most_arguments];
     bool takes_causal = false;
     bool takes_state = false;  // reads and writes every state of the row
-    int cut = 0;               // calls may be cut at multiples of this many tokens; 0: a sequence is one call
+    int cut = 0;               // CPU: calls may be cut at multiples of this many tokens; 0: a sequence is one call
 };
 
 // Memory holding the value of an optional input that the caller leaves out.
 struct DefaultValue {
-    void *memory = nullptr;
+    void *memory = nullptr;  // the allocator's, or the device's data
     size_t bytes = 0;
+    Location location{nullptr, nullptr, UINT64_MAX};  // on a device
 };
 
 }  // namespace halation::runtime
@@ -69,6 +71,7 @@ struct halation_plan {
     halation_plan &operator=(const halation_plan &) = delete;
 
     halation_context *context;
+    halation::runtime::Device *device = nullptr;  // that of the context, if the plan is for it; NULL: the CPU
     halation::runtime::Problem problem;
     halation_choice choice;
 
@@ -84,6 +87,8 @@ struct halation_plan {
     bool splits_values = false;  // value channels may be shared out at multiples of value_tile
     int64_t value_tile = 0;
     bool has_key_heads = false, has_cache = false;
+
+    std::unique_ptr<halation::runtime::PlanMemory> device_memory;
 
     // Reused by every run: to find slots written twice, and the snapshots in the order in which they are taken.
     std::vector<uint64_t> slot_marks;

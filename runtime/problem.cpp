@@ -45,7 +45,11 @@ halation_status check_words(const halation_problem &given, Problem *problem) {
     problem->backend = look_up(known_backends, given.backend ? given.backend : "cpu", &list);
     if (!problem->backend) return fail(HALATION_INVALID_ARGUMENT, "backend: got '%s'; may be %s", given.backend, list.c_str());
     problem->isa = nullptr;
-    if (given.isa) {
+    if (strcmp(problem->backend, "cpu")) {
+        if (given.isa && strcmp(given.isa, gpu_isa))
+            return fail(HALATION_INVALID_ARGUMENT, "isa: got '%s'; must be NULL or '%s' with backend %s", given.isa, gpu_isa,
+                        problem->backend);
+    } else if (given.isa) {
         const int rank = isa_rank(given.isa);
         Text<100> isas;
         for (const char *isa : known_isas) isas.item(isa);

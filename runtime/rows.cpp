@@ -46,7 +46,7 @@ const char *fault_in_dims(const char *dims, Letter first) {
 
 bool reserved_name(const char *name) {
     for (const char *taken : {"o", "initial_state", "final_state", "initial_normalizer", "final_normalizer", "snapshot_state",
-                              "snapshot_normalizer", "scale", "causal"})
+                              "snapshot_normalizer", "scale", "causal", "sequences", "key_head_step", "key_heads"})
         if (!strcmp(name, taken)) return true;
     return false;
 }
@@ -114,6 +114,9 @@ halation_status check_kernel(const Tables &tables, const halation_kernel_table &
         return fail(HALATION_INVALID_ARGUMENT, "kernel %s: its recurrence %s has no row", kernel.name, kernel.recurrence);
     if (!strcmp(kernel.backend, "cpu") && isa_rank(kernel.isa) < 0)
         return fail(HALATION_INVALID_ARGUMENT, "kernel %s: isa %s is not known", kernel.name, kernel.isa);
+    if (strcmp(kernel.backend, "cpu") && strcmp(kernel.isa, gpu_isa))
+        return fail(HALATION_INVALID_ARGUMENT, "kernel %s: isa is %s; must be %s with backend %s", kernel.name, kernel.isa,
+                    gpu_isa, kernel.backend);
     if (raw(kernel.form) < HALATION_FORM_RECURRENT || raw(kernel.form) > HALATION_FORM_PARALLEL)
         return fail(HALATION_INVALID_ARGUMENT, "kernel %s: form is %d", kernel.name, raw(kernel.form));
     if (kernel.key_dim < 0 || kernel.value_dim < 0)

@@ -1,5 +1,6 @@
 // The calls that take arguments: check, then run.
 #include "run_cpu.h"
+#include "run_gpu.h"
 #include "status.h"
 
 using namespace halation::runtime;
@@ -32,7 +33,7 @@ extern "C" halation_status halation_plan_workspace(const halation_plan *plan, co
         Arguments checked;
         HALATION_TRY(check_arguments(*plan, arguments, true, &checked));
         Workspace workspace;
-        HALATION_TRY(workspace_of(*plan, checked, &workspace));
+        if (!plan->device) HALATION_TRY(workspace_of(*plan, checked, &workspace));
         *bytes = workspace.bytes;
         return HALATION_OK;
     });
@@ -44,6 +45,11 @@ extern "C" halation_status halation_run(halation_plan *plan, const halation_argu
         Arguments arguments;
         HALATION_TRY(check_arguments(*plan, given, false, &arguments));
         if (nothing_to_do(*plan, arguments)) return HALATION_OK;
+        if (plan->device) {
+            std::lock_guard<std::mutex> lock(plan->context->mutex);
+            HALATION_TRY(check_sequences(plan, &arguments));
+            return run_gpu(*plan, arguments);
+        }
         Workspace workspace;
         HALATION_TRY(workspace_of(*plan, arguments, &workspace));
         HALATION_TRY(check_workspace(*given, workspace.bytes));

@@ -13,6 +13,19 @@ const char *axis_name(const TensorSpec &spec, int axis) {
     return names[spec.letter[axis]];
 }
 
+// "the CPU", "cuda:0"
+Text<60> place_text(DLDevice device) {
+    Text<60> text;
+    const struct {
+        DLDeviceType type;
+        const char *name;
+    } names[] = {{kDLCUDA, "cuda"}, {kDLOpenCL, "opencl"}, {kDLMetal, "metal"}, {kDLVulkan, "vulkan"}, {kDLROCM, "rocm"}};
+    if (device.device_type == kDLCPU) return text.add("the CPU");
+    for (const auto &known : names)
+        if (device.device_type == known.type) return text.add("%s:%d", known.name, device.device_id);
+    return text.add("DLPack device type %d", static_cast<int>(device.device_type));
+}
+
 halation_status wrong_shape(const TensorSpec &spec, const DLTensor &tensor, const Extents &extents, int axis) {
     Text<80> because;
     if (axis >= 0 && extents.origin[spec.letter[axis]])
@@ -86,12 +99,20 @@ halation_status check_apart(const TensorSpec &spec, const TensorView &view) {
                 axis_name(spec, axis), static_cast<long long>(view.stride[axis]), static_cast<long long>(span));
 }
 
-halation_status check_data(const TensorSpec &spec, const DLTensor &tensor, TensorView *view) {
+halation_status check_data(const TensorSpec &spec, const DLTensor &tensor, Device *device, TensorView *view) {
     bool empty = false;
     for (int axis = 0; axis < spec.rank; axis++) empty |= view->extent[axis] == 0;
     if (empty) return HALATION_OK;
     if (!tensor.data) return fail(HALATION_INVALID_ARGUMENT, "%s: data is NULL", spec.name);
-    view->data = static_cast<char *>(tensor.data) + tensor.byte_offset;
+    if (device) {
+        Location location;
+        HALATION_TRY(device->locate(spec.name, tensor.data, tensor.byte_offset, &location));
+        view->data = location.address;
+        view->memory = location.memory;
+        view->memory_bytes = location.bytes;
+    } else {
+        view->data = static_cast<char *>(tensor.data) + tensor.byte_offset;
+    }
     if (reinterpret_cast<uintptr_t>(view->data) % static_cast<uintptr_t>(spec.bytes) != 0)
         return fail(HALATION_INVALID_ARGUMENT, "%s: data is at %p; must be aligned to its elements of %d bytes", spec.name,
                     static_cast<void *>(view->data), spec.bytes);
@@ -126,19 +147,21 @@ Text<160> wanted_text(const TensorSpec &spec, const Extents &extents) {
     return text;
 }
 
-halation_status check_place(const char *name, const DLTensor &tensor) {
-    if (tensor.device.device_type != kDLCPU)
-        return fail(HALATION_INVALID_ARGUMENT, "%s: is on DLPack device type %d; must be on the CPU (%d)", name,
-                    static_cast<int>(tensor.device.device_type), static_cast<int>(kDLCPU));
+halation_status check_place(const char *name, const DLTensor &tensor, const Device *device) {
+    const DLDevice wanted = device ? device->info().device : DLDevice{kDLCPU, 0};
+    const bool same_device = tensor.device.device_id == wanted.device_id || wanted.device_type == kDLCPU;
+    if (tensor.device.device_type != wanted.device_type || !same_device)
+        return fail(HALATION_INVALID_ARGUMENT, "%s: is on %s; must be on %s", name, place_text(tensor.device).c_str(),
+                    place_text(wanted).c_str());
     if (tensor.ndim < 0 || (tensor.ndim > 0 && !tensor.shape))
         return fail(HALATION_INVALID_ARGUMENT, "%s: has %d dimensions and %s shape", name, tensor.ndim,
                     tensor.shape ? "a" : "a NULL");
     return HALATION_OK;
 }
 
-halation_status check_tensor(const TensorSpec &spec, const DLTensor &tensor, bool shapes_only, Extents *extents,
+halation_status check_tensor(const TensorSpec &spec, const DLTensor &tensor, Device *device, bool shapes_only, Extents *extents,
                              TensorView *view) {
-    HALATION_TRY(check_place(spec.name, tensor));
+    HALATION_TRY(check_place(spec.name, tensor, device));
     if (!same_type(tensor.dtype, spec.type))
         return fail(HALATION_INVALID_ARGUMENT, "%s: type is %s; must be %s, the %s", spec.name, type_name(tensor.dtype).c_str(),
                     type_name(spec.type).c_str(),
@@ -150,7 +173,7 @@ halation_status check_tensor(const TensorSpec &spec, const DLTensor &tensor, boo
     HALATION_TRY(check_strides(spec, tensor, *extents, view));
     if (spec.output) HALATION_TRY(check_apart(spec, *view));
     view->given = true;
-    return shapes_only ? HALATION_OK : check_data(spec, tensor, view);
+    return shapes_only ? HALATION_OK : check_data(spec, tensor, device, view);
 }
 
 }  // namespace halation::runtime

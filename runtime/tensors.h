@@ -18,12 +18,12 @@ Text<160> shape_text(const int64_t *shape, int rank);
 // "[B, T, H, K] = [2, 5, 4, 64]", with a letter where nothing is known yet.
 Text<160> wanted_text(const TensorSpec &spec, const Extents &extents);
 
-// On the host, with a shape.
-halation_status check_place(const char *name, const DLTensor &tensor);
+// On the device, which is the host if it is NULL, with a shape.
+halation_status check_place(const char *name, const DLTensor &tensor, const Device *device);
 
 // Type, shape, strides, memory. What its shape says of letters unknown so far goes into `extents`. With `shapes_only`, data
 // may be NULL and is not looked at.
-halation_status check_tensor(const TensorSpec &spec, const DLTensor &tensor, bool shapes_only, Extents *extents,
+halation_status check_tensor(const TensorSpec &spec, const DLTensor &tensor, Device *device, bool shapes_only, Extents *extents,
                              TensorView *view);
 
 }  // namespace halation::runtime

@@ -90,6 +90,71 @@ HALATION_API halation_status halation_context_add_kernels(halation_context *cont
 /* The kernels that Halation itself ships (library halation_kernels). */
 HALATION_API const halation_kernel_table *halation_kernels(void);
 
+/* ---- devices -------------------------------------------------------------------------------------
+ *
+ * Kernels of the backends "cuda" and "opencl" run on the device of a context. Tensors are there too:
+ *   cuda    DLTensor.device is {kDLCUDA, ordinal}, data a CUdeviceptr
+ *   opencl  DLTensor.device is {kDLOpenCL, ordinal}, data a cl_mem of the device's cl_context; byte_offset a multiple of what
+ *           the device aligns sub-buffers to, strides 0 or more
+ * Offsets, slots and flags stay on the host: they are read before halation_run returns. What a run starts is put into one
+ * queue, in order; it is never waited for, so that the host runs ahead. A run on a CUDA stream that is being captured becomes
+ * part of the graph, slots and lengths as they were given; the plan must outlive the graph. The driver's library is looked for
+ * when it is first asked about: programs that use Halation need none to start.
+ */
+
+typedef struct halation_device_info {
+    uint32_t size, version;
+    DLDevice device;       /* what tensors on it say */
+    char backend[16];      /* "cuda", "opencl" */
+    char name[128];        /* the driver's name of it */
+    uint64_t memory_bytes; /* all of its memory */
+    /* Of a context's device: CUcontext and CUstream, or cl_context and cl_command_queue. */
+    void *native_context, *native_queue;
+} halation_device_info;
+
+/* How many devices the backend has on this machine, at least one; HALATION_UNSUPPORTED, with the reason in
+ * halation_last_message(), if there is none: no driver, no device, a backend that this library lacks. */
+HALATION_API halation_status halation_backend_devices(const char *backend, int32_t *count);
+
+/* What device `ordinal`, 0 to count - 1, of the backend is. OpenCL: the devices of all platforms, GPUs first. */
+HALATION_API halation_status halation_backend_device(const char *backend, int32_t ordinal, halation_device_info *info);
+
+typedef struct halation_device_options {
+    uint32_t size, version;
+    const char *backend; /* "cuda" or "opencl" */
+    int32_t ordinal;     /* which device. With a native context or queue: which number its tensors have (opencl), or ignored */
+    /* The caller's own CUcontext and CUstream, or cl_context and in-order cl_command_queue, which must outlive the context;
+     * NULL: cuda: the primary context of the device, which the CUDA runtime uses too, and its default stream; opencl: both are
+     * made. A native queue alone is enough. */
+    void *native_context, *native_queue;
+} halation_device_options;
+
+/* Gives the context its device; it has at most one. */
+HALATION_API halation_status halation_context_open_device(halation_context *context, const halation_device_options *options);
+
+/* From now on runs and copies go into this CUstream or cl_command_queue of the same native context (NULL: the one that
+ * was made, or CUDA's default stream). Plans keep memory that the work of successive runs shares: the caller sees to it that
+ * what was put into the last queue is done before the new one goes on, e.g. by an event. */
+HALATION_API halation_status halation_context_set_queue(halation_context *context, void *native_queue);
+
+/* The context's device. */
+HALATION_API halation_status halation_context_device(halation_context *context, halation_device_info *info);
+
+/* Memory on the context's device: what DLTensor.data is there, of at least `bytes` bytes (more than 0), aligned as any tensor
+ * needs. Released before the context is destroyed; work that uses it may still be under way. */
+HALATION_API halation_status halation_device_allocate(halation_context *context, size_t bytes, void **data);
+HALATION_API halation_status halation_device_release(halation_context *context, void *data);
+
+/* Copies `bytes` bytes to or from memory of the device, `offset` bytes from its beginning, after all work in the queue.
+ * Returns when it is done. */
+HALATION_API halation_status halation_device_copy_to(halation_context *context, void *data, size_t offset, const void *from,
+                                                     size_t bytes);
+HALATION_API halation_status halation_device_copy_from(halation_context *context, const void *data, size_t offset, void *to,
+                                                       size_t bytes);
+
+/* Waits for all work in the queue. Faults of kernels show up here and in copies. */
+HALATION_API halation_status halation_device_synchronize(halation_context *context);
+
 /* ---- problem and plan ---------------------------------------------------------------------------- */
 
 typedef enum halation_form {
@@ -108,8 +173,8 @@ typedef enum halation_head_mapping {
 typedef struct halation_problem {
     uint32_t size, version;
     const char *recurrence;  /* "gated_delta", ...: one of the names that the added tables define */
-    const char *backend;     /* "cpu"; NULL: "cpu" */
-    const char *isa;         /* "x86_64", "avx2", "avx512", "neon"; NULL: the best this machine has */
+    const char *backend;     /* "cpu"; "cuda", "opencl": the context's device is one; NULL: "cpu" */
+    const char *isa;         /* "x86_64", "avx2", "avx512", "neon"; NULL: the best this machine has; of a device: "gpu" */
     const char *feature_map; /* linear_normalized, bidirectional: "elu+1", "relu", "softmax", "identity"; NULL: its default */
     halation_form form;
     halation_head_mapping head_mapping;
@@ -176,24 +241,25 @@ typedef struct halation_arguments {
     /* [N], bool or uint8, on the host: 0 starts sequence n from a zero state without reading its row.
      * NULL: all start from initial_state if that is given. */
     const DLTensor *has_initial_state;
-    /* Snapshots: the state after the first snapshot_tokens[i] tokens of sequence snapshot_sequences[i] goes to row
-     * snapshot_slots[i] of snapshot_state (-1: is not taken). All three [M], int32 or int64, on the host, in any order.
+    /* Snapshots (not on a device): the state after the first snapshot_tokens[i] tokens of sequence snapshot_sequences[i] goes to
+     * row snapshot_slots[i] of snapshot_state (-1: is not taken). All three [M], int32 or int64, on the host, in any order.
      * snapshot_state may be the pool that final_state is, as long as no two rows written are the same. A snapshot is bitwise
      * what final_state would be of the plan's kernel over those tokens alone, and never changes an output. Where it does not
      * fall on a whole chunk, the tokens since the last one are computed twice. */
     const DLTensor *snapshot_sequences, *snapshot_tokens, *snapshot_slots;
     /* Scratch memory of at least halation_plan_workspace() bytes, 64-byte aligned; NULL: from the context's
-     * allocator. Results never depend on its contents. */
+     * allocator. Results never depend on its contents. Of no use on a device, where the plan keeps what it needs: a run that
+     * needs more than any before allocates it, which a CUDA stream that is being captured refuses. */
     void *workspace;
     size_t workspace_bytes;
 } halation_arguments;
 
-/* Scratch bytes that a run with these arguments takes. Only shapes are looked at. */
+/* Scratch bytes that a run with these arguments takes, 0 on a device. Only shapes are looked at. */
 HALATION_API halation_status halation_plan_workspace(const halation_plan *plan, const halation_arguments *arguments,
                                                      size_t *bytes);
 
-/* Checks every argument, then runs. On anything but HALATION_OK no output was touched, except after
- * HALATION_OUT_OF_MEMORY or HALATION_INTERNAL_ERROR, where outputs are unspecified. */
+/* Checks every argument, then runs; on a device: puts all into its queue. On anything but HALATION_OK no output was touched,
+ * except after HALATION_OUT_OF_MEMORY or HALATION_INTERNAL_ERROR, where outputs are unspecified. */
 HALATION_API halation_status halation_run(halation_plan *plan, const halation_arguments *arguments);
 
 #ifdef __cplusplus

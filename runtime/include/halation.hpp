@@ -68,11 +68,20 @@ public:
     const std::vector<int64_t> &shape() const { return shape_; }
     const std::vector<int64_t> &strides() const { return strides_; }
 
+    // The same on a device: `data` is what DLTensor.data is there, DeviceMemory::data() for example.
+    Tensor on(DLDevice device, uint64_t byte_offset = 0) const {
+        Tensor moved(*this);
+        moved.device_ = device;
+        moved.byte_offset_ = byte_offset;
+        return moved;
+    }
+
     // Points into this Tensor: valid as long as it is neither moved nor destroyed.
     DLTensor view() const {
         DLTensor tensor{};
         tensor.data = data_;
-        tensor.device = {kDLCPU, 0};
+        tensor.device = device_;
+        tensor.byte_offset = byte_offset_;
         tensor.ndim = static_cast<int32_t>(shape_.size());
         tensor.dtype = type_;
         tensor.shape = const_cast<int64_t *>(shape_.data());
@@ -84,6 +93,8 @@ private:
     void *data_ = nullptr;
     DLDataType type_ = float32;
     std::vector<int64_t> shape_, strides_;
+    DLDevice device_{kDLCPU, 0};
+    uint64_t byte_offset_ = 0;
 };
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -104,8 +115,60 @@ public:
     void add_kernels(const halation_kernel_table &kernels) { check(halation_context_add_kernels(context_, &kernels)); }
     halation_context *get() const { return context_; }
 
+    // The context's device; see halation_context_open_device.
+    halation_device_info open_device(const char *backend, int32_t ordinal = 0, void *native_context = nullptr,
+                                     void *native_queue = nullptr) {
+        auto options = HALATION_INIT(halation_device_options);
+        options.backend = backend;
+        options.ordinal = ordinal;
+        options.native_context = native_context;
+        options.native_queue = native_queue;
+        check(halation_context_open_device(context_, &options));
+        return device();
+    }
+    halation_device_info device() const {
+        auto info = HALATION_INIT(halation_device_info);
+        check(halation_context_device(context_, &info));
+        return info;
+    }
+    void set_queue(void *native_queue) { check(halation_context_set_queue(context_, native_queue)); }
+    void synchronize() const { check(halation_device_synchronize(context_)); }
+
 private:
     halation_context *context_ = nullptr;
+};
+
+// Memory on the device of a context, which must outlive it.
+class DeviceMemory {
+public:
+    DeviceMemory() = default;
+    DeviceMemory(const Context &context, size_t bytes) : context_(context.get()) {
+        check(halation_device_allocate(context_, bytes, &data_));
+    }
+    // With what is at `from`.
+    DeviceMemory(const Context &context, const void *from, size_t bytes) : DeviceMemory(context, bytes) {
+        copy_from(from, bytes);
+    }
+    ~DeviceMemory() { halation_device_release(context_, data_); }
+    DeviceMemory(DeviceMemory &&other) noexcept
+        : context_(std::exchange(other.context_, nullptr)), data_(std::exchange(other.data_, nullptr)) {}
+    DeviceMemory &operator=(DeviceMemory &&other) noexcept {
+        std::swap(context_, other.context_);
+        std::swap(data_, other.data_);
+        return *this;
+    }
+
+    void *data() const { return data_; }
+    void copy_from(const void *host, size_t bytes, size_t offset = 0) {
+        check(halation_device_copy_to(context_, data_, offset, host, bytes));
+    }
+    void copy_to(void *host, size_t bytes, size_t offset = 0) const {
+        check(halation_device_copy_from(context_, data_, offset, host, bytes));
+    }
+
+private:
+    halation_context *context_ = nullptr;
+    void *data_ = nullptr;
 };
 
 // A halation_problem with its defaults: form auto, cpu, best ISA, float32, gates float32, causal, default scale.

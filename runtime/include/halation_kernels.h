@@ -14,6 +14,14 @@
  * final_state are outputs. initial_state and final_state may be the same memory. Scalars: `scale` (float), `causal`
  * (int32), `has_NAME` (int32: whether the caller gave the optional input NAME). Arguments are bound by the names in the
  * kernel's metadata.
+ *
+ * A kernel of a GPU (backend "cuda", "opencl" or "metal", isa "gpu") sees the whole batch: its buffers have the string's dims
+ * with B and N, all mins 0, any strides, and device memory only. o alone is (V, G, T, S): tokens and sequences of this call,
+ * with the strides of the real o; the kernel puts them where `sequences` says. That is an int32 input (6, S): of each
+ * sequence {index along B, first token, tokens, row of initial_state (-1: zero), row of final_state (-1: not wanted), flags
+ * (1: skipped: outputs are zero, states untouched)}. Absent states are any device memory, and their rows are -1. Scalars
+ * besides those above, int32: value head g reads key head (g / `key_head_step`) % `key_heads`. A recurrent kernel is called for
+ * one token of each sequence at most, others for all. A sequence without tokens hands its state on.
  */
 #ifndef HALATION_KERNELS_H
 #define HALATION_KERNELS_H
@@ -87,12 +95,32 @@ struct halation_kernel_table {
     int32_t kernel_count;
 };
 
-/* The user context of every generated kernel: what its halide_malloc, halide_free and halide_error reach.
- * The generated library's own glue calls these; the runtime fills them in for each task. */
+/* A launch of device code, as a kernel's host code asks for it. */
+typedef struct halation_launch {
+    const void *code;  /* as it was given to `load`: its address is its identity */
+    const char *entry; /* name of the function in it */
+    int32_t grid[3];   /* blocks */
+    int32_t block[3];  /* threads in a block */
+    int32_t shared_bytes;
+    int32_t argument_count;
+    const size_t *argument_bytes;
+    void *const *arguments;  /* each points to the value; of a buffer, to its 64-bit device handle */
+    const int8_t *is_buffer; /* 1: a buffer */
+} halation_launch;
+
+/* The user context of every generated kernel: what its halide_malloc, halide_free and halide_error reach, and the functions that
+ * launch device code. The generated library's own glue calls these; the runtime fills them in for each task, the first three for
+ * kernels of a CPU, all for those of a GPU. Those that return an int return 0 if all is well; of a failure the runtime has
+ * the message already. */
 typedef struct halation_kernel_context {
     void *(*allocate)(struct halation_kernel_context *, size_t bytes); /* 64-byte aligned, or NULL */
     void (*release)(struct halation_kernel_context *, void *memory);
     void (*error)(struct halation_kernel_context *, const char *message);
+    int (*load)(struct halation_kernel_context *, const void *code, size_t bytes); /* the text or binary in the object */
+    int (*launch)(struct halation_kernel_context *, const halation_launch *launch);
+    /* Memory for what a kernel keeps from launch to launch; the contents are anything. */
+    int (*device_allocate)(struct halation_kernel_context *, size_t bytes, uint64_t *handle);
+    int (*device_release)(struct halation_kernel_context *, uint64_t handle);
 } halation_kernel_context;
 
 #ifdef __cplusplus

@@ -1,0 +1,97 @@
+#include "gpu_call.h"
+#include "status.h"
+#include "text.h"
+
+namespace halation::runtime {
+
+halation_status Handles::point_to(const char *name, const Location &location, uint64_t bytes, uint64_t *handle) {
+    for (const Made &made : made_)
+        if (made.location.memory == location.memory && made.location.address == location.address && made.bytes >= bytes) {
+            *handle = made.handle;
+            return HALATION_OK;
+        }
+    made_.reserve(made_.size() + 1);
+    HALATION_TRY(device_.point_to(name, location, bytes, handle));
+    made_.push_back({location, bytes, *handle});
+    return HALATION_OK;
+}
+
+GpuCall::GpuCall(const halation_plan &plan, const BoundKernel &bound, const Arguments &arguments, bool dry)
+    : plan_(plan), bound_(bound), dry_(dry) {
+    interface_.owner = this;
+    interface_.kernel.allocate = [](halation_kernel_context *kernel, size_t bytes) {
+        return of(kernel).plan_.context->scratch_of(0).allocate(bytes);
+    };
+    interface_.kernel.release = [](halation_kernel_context *kernel, void *memory) {
+        of(kernel).plan_.context->scratch_of(0).release(memory);
+    };
+    interface_.kernel.error = [](halation_kernel_context *kernel, const char *message) {
+        of(kernel).result(fail(HALATION_INTERNAL_ERROR, "%s", message ? message : "an error without a message"));
+    };
+    interface_.kernel.load = [](halation_kernel_context *kernel, const void *code, size_t bytes) {
+        return of(kernel).result(of(kernel).plan_.device->load(code, bytes));
+    };
+    interface_.kernel.launch = [](halation_kernel_context *kernel, const halation_launch *launch) {
+        GpuCall &call = of(kernel);
+        return call.result(call.dry_ ? call.plan_.device->prepare(*launch) : call.plan_.device->launch(*launch));
+    };
+    interface_.kernel.device_allocate = [](halation_kernel_context *kernel, size_t bytes, uint64_t *handle) {
+        GpuCall &call = of(kernel);
+        *handle = 1;  // of a dry call: not 0, which is none
+        return call.dry_ ? 0 : call.result(call.plan_.device_memory->take(bytes, handle));
+    };
+    interface_.kernel.device_release = [](halation_kernel_context *kernel, uint64_t handle) {
+        GpuCall &call = of(kernel);
+        return call.dry_ ? 0 : call.result(call.plan_.device_memory->give_back(handle));
+    };
+    call_.bind(bound, plan.problem, arguments, &interface_.kernel);
+}
+
+void GpuCall::fill(const TensorSpec &spec, const TensorView &view, uint64_t handle, KernelBuffer *buffer) {
+    halide_buffer_t &made = buffer->buffer;
+    made = {};
+    made.device = handle;
+    made.type = halide_type_t(static_cast<halide_type_code_t>(spec.kernel_type.code), spec.kernel_type.bits, 1);
+    made.dimensions = spec.rank;
+    made.dim = buffer->dim;
+    for (int axis = 0; axis < spec.rank; axis++) {
+        halide_dimension_t &dim = buffer->dim[spec.rank - 1 - axis];  // Halide counts from the innermost
+        dim.min = 0;
+        dim.extent = static_cast<int32_t>(view.extent[axis]);
+        dim.stride = static_cast<int32_t>(view.stride[axis]);
+        dim.flags = 0;
+    }
+    buffer->token_bytes = 0;
+    buffer->token_dim = -1;
+}
+
+void GpuCall::fill_sequences(int32_t entries, uint64_t handle, KernelBuffer *buffer) {
+    halide_buffer_t &made = buffer->buffer;
+    made = {};
+    made.device = handle;
+    made.type = halide_type_t(halide_type_int, 32, 1);
+    made.dimensions = 2;
+    made.dim = buffer->dim;
+    buffer->dim[0] = {0, 6, 1};
+    buffer->dim[1] = {0, entries, 6};
+}
+
+int GpuCall::result(halation_status status) {
+    if (status == HALATION_OK) return 0;
+    if (status_ == HALATION_OK) {
+        status_ = status;
+        copy_text(message_, halation_last_message());
+    }
+    return -1;
+}
+
+halation_status GpuCall::run() {
+    const int code = bound_.kernel->run(call_.argv);
+    if (code == 0) return HALATION_OK;
+    if (!dry_) plan_.device_memory->give_back_all();
+    if (status_ == HALATION_OK)
+        return fail(HALATION_INTERNAL_ERROR, "kernel %s: returned %d without a message", bound_.kernel->name, code);
+    return fail(status_, "kernel %s: %s", bound_.kernel->name, message_);
+}
+
+}  // namespace halation::runtime

@@ -1,0 +1,38 @@
+// Which sequences go to which launch of a call on a GPU: the tables that kernels read, of all launches.
+#ifndef HALATION_RUNTIME_GPU_TABLE_H
+#define HALATION_RUNTIME_GPU_TABLE_H
+
+#include "arguments.h"
+
+#include <vector>
+
+namespace halation::runtime {
+
+// One sequence of a launch, as kernels see it: a column of `sequences`.
+struct TableEntry {
+    int32_t batch, first_token, tokens;
+    int32_t read_row, write_row;  // -1: from zero, not wanted
+    int32_t flags;                // 1: skipped
+};
+constexpr int table_words = 6;
+static_assert(sizeof(TableEntry) == table_words * sizeof(int32_t), "kernels read it as 6 int32");
+
+struct GpuLaunch {
+    const BoundKernel *kernel;
+    size_t first_word;    // of its entries, in the words below
+    int32_t entries;      // sequences
+    int32_t tokens;       // of the longest
+    bool continues;       // starts from the rows that the launch before it left
+    bool keeps_unwanted;  // leaves states that the caller does not want in rows of the plan's own, one for each sequence
+};
+
+struct GpuTable {
+    std::vector<int32_t> words;
+    std::vector<GpuLaunch> launches;
+};
+
+// `alignment`: of each launch's entries, in bytes.
+void make_table(const halation_plan &plan, const Arguments &arguments, size_t alignment, GpuTable *table);
+
+}  // namespace halation::runtime
+#endif

@@ -1,0 +1,217 @@
+#include "run_gpu.h"
+#include "gpu_call.h"
+#include "gpu_table.h"
+#include "status.h"
+
+#include <cstdlib>
+
+namespace halation::runtime {
+namespace {
+
+// Where no tensor is, so that its extents can be looked at: row-major, one sequence, one token, one row.
+TensorView compact_view(const TensorSpec &spec, const Problem &problem, int64_t rows) {
+    TensorView view{};
+    int64_t stride = 1;
+    for (int axis = spec.rank - 1; axis >= 0; axis--) {
+        const Letter letter = spec.letter[axis];
+        const int64_t extent = letter == letter_H   ? problem.heads
+                               : letter == letter_G ? problem.value_heads
+                               : letter == letter_K ? problem.key_dim
+                               : letter == letter_V ? problem.value_dim
+                               : letter == letter_N ? rows
+                                                    : 1;
+        view.extent[axis] = extent;
+        view.stride[axis] = stride;
+        stride *= extent;
+    }
+    return view;
+}
+
+// Bytes from the first element on, and before it.
+struct Reach {
+    uint64_t forward, back;
+};
+
+Reach reach_of(const TensorSpec &spec, const TensorView &view) {
+    Reach reach{static_cast<uint64_t>(spec.bytes), 0};
+    for (int axis = 0; axis < spec.rank; axis++) {
+        const int64_t steps = view.extent[axis] - 1, stride = view.stride[axis];
+        if (steps > 0) (stride < 0 ? reach.back : reach.forward) += static_cast<uint64_t>(steps * std::abs(stride) * spec.bytes);
+    }
+    return reach;
+}
+
+// Kernels reckon offsets in 32 bits.
+halation_status check_reach(const halation_plan &plan, const TensorSpec &spec, const TensorView &view, const Reach &reach) {
+    const auto bytes = static_cast<uint64_t>(spec.bytes);
+    const uint64_t furthest = std::max(reach.forward / bytes - 1, reach.back / bytes);
+    if (furthest > INT32_MAX)
+        return fail(HALATION_UNSUPPORTED,
+                    "%s: has an element %llu elements from its first; kernels of backend %s reach %d; share the batch out over "
+                    "several calls",
+                    spec.name, static_cast<unsigned long long>(furthest), plan.problem.backend, INT32_MAX);
+    for (int axis = 0; axis < spec.rank; axis++)
+        if (view.extent[axis] > INT32_MAX)
+            return fail(HALATION_UNSUPPORTED, "%s: has an axis of %lld elements; kernels of backend %s count to %d", spec.name,
+                        static_cast<long long>(view.extent[axis]), plan.problem.backend, INT32_MAX);
+    if (reach.back > 0 && !plan.device->reaches_back())
+        return fail(HALATION_UNSUPPORTED, "%s: has a negative stride; backend %s takes strides of 0 and more", spec.name,
+                    plan.problem.backend);
+    return HALATION_OK;
+}
+
+// States and normalizers are carried together: kernels know one row for both.
+halation_status check_carried(const halation_plan &plan, const Arguments &arguments) {
+    for (const int *which : {plan.initial, plan.final}) {
+        if (which[carried_normalizer] < 0) continue;
+        const bool state = arguments.tensors[which[carried_state]].given;
+        if (state != arguments.tensors[which[carried_normalizer]].given)
+            return fail(HALATION_UNSUPPORTED, "%s: given without %s; backend %s takes both or neither",
+                        plan.tensors[which[state ? carried_state : carried_normalizer]].name,
+                        plan.tensors[which[state ? carried_normalizer : carried_state]].name, plan.problem.backend);
+    }
+    return HALATION_OK;
+}
+
+class GpuRun {
+public:
+    GpuRun(const halation_plan &plan, const Arguments &arguments)
+        : plan_(plan), arguments_(arguments), device_(*plan.device), memory_(*plan.device_memory), handles_(device_) {}
+
+    halation_status run() {
+        HALATION_TRY(check_carried(plan_, arguments_));
+        make_table(plan_, arguments_, device_.alignment(), &table_);
+        if (table_.launches.empty()) return HALATION_OK;
+        HALATION_TRY(reach_tensors());
+        HALATION_TRY(reach_states());
+        HALATION_TRY(reach_table());
+        HALATION_TRY(device_.put(table_data_, table_.words.data(), table_.words.size()));
+        for (const GpuLaunch &launch : table_.launches) HALATION_TRY(call(launch));
+        return device_.submit();
+    }
+
+private:
+    halation_status reach(int tensor, const TensorView &view, KernelBuffer *buffer) {
+        const TensorSpec &spec = plan_.tensors[tensor];
+        const Reach reach = reach_of(spec, view);
+        HALATION_TRY(check_reach(plan_, spec, view, reach));
+        uint64_t handle;
+        HALATION_TRY(handles_.point_to(spec.name, {view.memory, view.data, view.memory_bytes}, reach.forward, &handle));
+        GpuCall::fill(spec, view, handle, buffer);
+        return HALATION_OK;
+    }
+
+    halation_status reach_own(PlanMemory::Purpose purpose, int tensor, TensorView view, KernelBuffer *buffer) {
+        const TensorSpec &spec = plan_.tensors[tensor];
+        const Reach reach = reach_of(spec, view);
+        HALATION_TRY(check_reach(plan_, spec, view, reach));
+        Location location;
+        void *data;
+        HALATION_TRY(memory_.get(purpose, reach.forward, &data));
+        HALATION_TRY(device_.locate(spec.name, data, 0, &location));
+        view.data = location.address;
+        view.memory = location.memory;
+        view.memory_bytes = location.bytes;
+        return this->reach(tensor, view, buffer);
+    }
+
+    halation_status reach_tensors() {
+        for (int i = 0; i <= plan_.output; i++) {
+            TensorView view = arguments_.tensors[i];
+            if (view.data) {
+                HALATION_TRY(reach(i, view, &buffers_[i]));
+                continue;
+            }
+            for (int axis = 0; axis < plan_.tensors[i].rank; axis++) view.stride[axis] = 0;  // without elements: any address
+            HALATION_TRY(reach_own(PlanMemory::filler, i, view, &buffers_[i]));
+        }
+        return HALATION_OK;
+    }
+
+    // Where the states of the first launch, and of those after it, are read and written.
+    halation_status reach_states() {
+        bool keeps = false;
+        for (const GpuLaunch &launch : table_.launches) keeps |= launch.keeps_unwanted;
+        for (int c = 0; c < carried_count; c++) {
+            const int initial = plan_.initial[c], final = plan_.final[c];
+            if (initial < 0) continue;
+            const auto there = [&](int tensor) { return arguments_.tensors[tensor].given && arguments_.tensors[tensor].data; };
+            if (there(initial)) HALATION_TRY(reach(initial, arguments_.tensors[initial], &buffers_[initial]));
+            if (there(final)) HALATION_TRY(reach(final, arguments_.tensors[final], &buffers_[final]));
+            if (keeps) {
+                const auto purpose = c == carried_state ? PlanMemory::state : PlanMemory::normalizer;
+                const TensorView rows = compact_view(plan_.tensors[final], plan_.problem, arguments_.sequences);
+                HALATION_TRY(reach_own(purpose, final, rows, &kept_[c]));
+            }
+            // An absent state is memory that is not looked at: a row of the other one, or of our own.
+            if (!there(initial) && !there(final)) {
+                const TensorView row = compact_view(plan_.tensors[final], plan_.problem, 1);
+                HALATION_TRY(reach_own(PlanMemory::filler, final, row, &buffers_[final]));
+            }
+            if (!there(initial)) buffers_[initial] = buffers_[final];
+            if (there(initial) && !there(final)) buffers_[final] = buffers_[initial];
+        }
+        return HALATION_OK;
+    }
+
+    halation_status reach_table() {
+        HALATION_TRY(memory_.get(PlanMemory::table, table_.words.size() * sizeof(int32_t), &table_data_));
+        return device_.locate("sequences", table_data_, 0, &table_location_);
+    }
+
+    halation_status call(const GpuLaunch &launch) {
+        GpuCall call(plan_, *launch.kernel, arguments_, false);
+        for (int i = 0; i < plan_.tensor_count; i++) call.buffer(i) = buffers_[i];
+        for (int c = 0; c < carried_count; c++) {
+            const int initial = plan_.initial[c], final = plan_.final[c];
+            if (initial < 0) continue;
+            if (launch.keeps_unwanted) call.buffer(final) = kept_[c];
+            if (launch.continues) call.buffer(initial) = call.buffer(final);
+        }
+        const TensorSpec &output = plan_.tensors[plan_.output];
+        halide_dimension_t *dim = call.buffer(plan_.output).dim;
+        dim[output.rank - 1 - output.token_axis].extent = launch.tokens;
+        dim[output.rank - 1 - output.row_axis].extent = launch.entries;
+        const size_t offset = launch.first_word * sizeof(int32_t);
+        const Location entries = {table_location_.memory, table_location_.address + offset, table_location_.bytes - offset};
+        Handles handle_of_table(device_);  // of this launch alone
+        uint64_t handle;
+        HALATION_TRY(
+            handle_of_table.point_to("sequences", entries, static_cast<uint64_t>(launch.entries) * sizeof(TableEntry), &handle));
+        GpuCall::fill_sequences(launch.entries, handle, &call.sequences());
+        return call.run();
+    }
+
+    const halation_plan &plan_;
+    const Arguments &arguments_;
+    Device &device_;
+    PlanMemory &memory_;
+    Handles handles_;
+    GpuTable table_;
+    void *table_data_ = nullptr;
+    Location table_location_{};
+    KernelBuffer buffers_[most_tensors];
+    KernelBuffer kept_[carried_count];
+};
+
+}  // namespace
+
+halation_status prepare_gpu(const halation_plan &plan) {
+    Arguments none{};
+    for (const BoundKernel *bound : {plan.one, plan.many}) {
+        GpuCall call(plan, *bound, none, true);
+        for (int i = 0; i < plan.tensor_count; i++)
+            GpuCall::fill(plan.tensors[i], compact_view(plan.tensors[i], plan.problem, 1), 1, &call.buffer(i));
+        GpuCall::fill_sequences(1, 1, &call.sequences());
+        HALATION_TRY(call.run());
+    }
+    return HALATION_OK;
+}
+
+halation_status run_gpu(const halation_plan &plan, const Arguments &arguments) {
+    if (arguments.takes_snapshots)
+        return fail(HALATION_UNSUPPORTED, "snapshot_state: given, but backend %s takes no snapshots yet", plan.problem.backend);
+    return GpuRun(plan, arguments).run();
+}
+
+}  // namespace halation::runtime
