@@ -23,6 +23,11 @@ class Check {
 public:
     explicit Check(const CheckOptions &options) : options_(options), context_(options.kernel.threads) {
         context_.add_kernels(*halation_kernels());
+        try {
+            open_device(context_, options.kernel);
+        } catch (const halation::Error &error) {
+            if (error.status() != HALATION_UNSUPPORTED) throw Error(error.what());  // else every file is told why
+        }
         for (const std::string &file : options.files) width_ = std::max(width_, file.size());
     }
 
@@ -138,8 +143,9 @@ private:
 
     void line(const char *verdict, const ProblemFile &file, halation_form form, const std::string &isa,
               const std::string &text) const {
-        fmt::print("{:<7}  {:<{}}  {:<9}  {:<6}  {:<4}  {}\n", verdict, file.path, width_, name_of(form), isa.empty() ? "-" : isa,
-                   safetensors::name(file.type), text);
+        const std::string &where = options_.kernel.backend == "cpu" ? isa : options_.kernel.backend;
+        fmt::print("{:<7}  {:<{}}  {:<9}  {:<6}  {:<4}  {}\n", verdict, file.path, width_, name_of(form),
+                   where.empty() ? "-" : where, safetensors::name(file.type), text);
     }
 
     const CheckOptions &options_;
@@ -159,6 +165,7 @@ void add_check(CLI::App &app) {
     add_kernel_options(*command, options->kernel,
                        {"auto: by each sequence's length (default: all but auto)", "all that\nthis machine has",
                         "the file's metadata,\nelse grouped"});
+    add_device_option(*command, options->kernel.device);
     add_threads_option(*command, options->kernel.threads);
     command->add_option("--tolerance", options->tolerance, "largest error allowed, instead of the bounds below")
         ->check(CLI::Validator(

@@ -18,7 +18,33 @@ Tensor view(const safetensors::Tensor &tensor) {
     return Tensor(const_cast<void *>(data), type_of(tensor.type), tensor.shape);
 }
 
+// Tensors of a file in memory of the context's device, for as long as it lives.
+class Placed {
+public:
+    explicit Placed(const Context &context) : context_(context) {}
+
+    Tensor place(const safetensors::Tensor &tensor) {
+        const size_t bytes = tensor.data.size();
+        memory_.emplace_back(context_, bytes > 0 ? bytes : 1);
+        if (bytes > 0) memory_.back().copy_from(tensor.data.data(), bytes);
+        return Tensor(memory_.back().data(), type_of(tensor.type), tensor.shape).on(context_.device().device);
+    }
+    // What was placed as the `index`th.
+    void read(size_t index, safetensors::Tensor &tensor) const {
+        if (!tensor.data.empty()) memory_[index].copy_to(tensor.data.data(), tensor.data.size());
+    }
+    size_t count() const { return memory_.size(); }
+
+private:
+    const Context &context_;
+    std::vector<DeviceMemory> memory_;
+};
+
 }  // namespace
+
+void open_device(Context &context, const KernelOptions &options) {
+    if (options.backend != "cpu") context.open_device(options.backend.c_str(), options.device);
+}
 
 Problem problem_of(const ProblemFile &file, const KernelOptions &options) {
     const auto extent = [&](char letter) {
@@ -68,9 +94,13 @@ Results compute(const Context &context, const ProblemFile &file, const KernelOpt
     allocate("final_state", file.row->state_dims, file.state_type);
     allocate("final_normalizer", file.row->normalizer_dims, safetensors::Type::f32);
 
+    const bool on_device = options.backend != "cpu";
+    Placed placed(context);
+    const auto place = [&](const safetensors::Tensor &tensor) { return on_device ? placed.place(tensor) : view(tensor); };
     NamedTensors tensors;
-    for (const auto &[name, tensor] : file.inputs) tensors.emplace_back(name, view(tensor));
-    for (const auto &[name, tensor] : results.tensors) tensors.emplace_back(name, view(tensor));
+    for (const auto &[name, tensor] : file.inputs) tensors.emplace_back(name, place(tensor));
+    const size_t inputs = placed.count();
+    for (const auto &[name, tensor] : results.tensors) tensors.emplace_back(name, place(tensor));
     Batch batch;
     const auto vector = [](const std::vector<int64_t> &values) {
         return values.empty() ? Tensor() : Tensor(values.data(), {static_cast<int64_t>(values.size())});
@@ -78,6 +108,9 @@ Results compute(const Context &context, const ProblemFile &file, const KernelOpt
     batch.offsets = vector(file.offsets);
     batch.cache_offsets = vector(file.cache_offsets);
     plan.run(tensors, batch);
+    size_t index = inputs;
+    for (auto &[name, tensor] : results.tensors)
+        if (on_device) placed.read(index++, tensor);
     results.choice = plan.describe();
     return results;
 }

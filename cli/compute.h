@@ -21,7 +21,10 @@ struct Refusal {
 };
 Refusal refusal(const Context &context, const Problem &problem);
 
-// Throws halation::Error where the runtime refuses.
+// Opens the device that the options ask for, if they do. Throws halation::Error where there is none.
+void open_device(Context &context, const KernelOptions &options);
+
+// On a device, tensors are copied there and results back. Throws halation::Error where the runtime refuses.
 Results compute(const Context &context, const ProblemFile &file, const KernelOptions &options);
 
 }  // namespace halation::cli

@@ -114,7 +114,7 @@ void print_kernels(const halation_kernel_table &table, const halation_row &row) 
             if (kernel.form == HALATION_FORM_CHUNKWISE) what += fmt::format(", chunk {}", kernel.chunk);
             if (kernel.feature_map) what += fmt::format(", feature map {}", kernel.feature_map);
             Group &group = by_isa[what + "\n" + kernel.isa];
-            group.isas = kernel.isa;
+            if (!std::strcmp(kernel.backend, "cpu")) group.isas = kernel.isa;  // others have but one
             std::string type = type_text(kernel.type);
             if (has_gates(row) && type_text(kernel.gate_type) != type)
                 type += fmt::format("(gates {})", type_text(kernel.gate_type));
@@ -124,10 +124,11 @@ void print_kernels(const halation_kernel_table &table, const halation_row &row) 
         for (const auto &[key, group] : by_isa) {
             Group &merged = groups[key.substr(0, key.find('\n')) + group.types];
             merged.types = key.substr(0, key.find('\n')) + ": " + group.types;
-            add_word(merged.isas, group.isas);
+            if (!group.isas.empty()) add_word(merged.isas, group.isas);
         }
         if (groups.empty()) fmt::print("    {:<10} not in this build\n", title);
-        for (const auto &[key, group] : groups) fmt::print("    {:<10} {} on {}\n", title, group.types, group.isas);
+        for (const auto &[key, group] : groups)
+            fmt::print("    {:<10} {}{}{}\n", title, group.types, group.isas.empty() ? "" : " on ", group.isas);
     }
     fmt::print("\n");
 }
@@ -138,7 +139,7 @@ void print_machine(const Context &context, const halation_kernel_table &table) {
     fmt::print("This machine\n");
     for (int i = 0; i < table.kernel_count; i++) {
         const halation_kernel &kernel = table.kernels[i];
-        if (std::find(seen.begin(), seen.end(), kernel.isa) != seen.end()) continue;
+        if (std::strcmp(kernel.backend, "cpu") || std::find(seen.begin(), seen.end(), kernel.isa) != seen.end()) continue;
         seen.push_back(kernel.isa);
         bool key_channels = false;  // a row without them has key_dim 1
         for (int r = 0; r < table.row_count; r++) {
@@ -157,7 +158,28 @@ void print_machine(const Context &context, const halation_kernel_table &table) {
         const bool runs = halation_can_run(context.get(), &problem, nullptr) == HALATION_OK;
         fmt::print("    {:<10} {}\n", kernel.isa, runs ? "yes" : fmt::format("no: {}", halation_last_message()));
     }
-    if (seen.empty()) fmt::print("    this build has no kernels\n");
+    if (table.kernel_count == 0) fmt::print("    this build has no kernels\n");
+}
+
+// The devices of each backend that is not the CPU, or why there is none, and whether this build has anything for them.
+void print_devices(const halation_kernel_table &table) {
+    for (const char *backend : {"cuda", "opencl", "metal"}) {
+        const bool kernels = std::any_of(table.kernels, table.kernels + table.kernel_count,
+                                         [&](const halation_kernel &kernel) { return !std::strcmp(kernel.backend, backend); });
+        const char *lacking = kernels ? "" : "; no kernels for it in this build";
+        int32_t count = 0;
+        if (halation_backend_devices(backend, &count) != HALATION_OK) {
+            const std::string reason = halation_last_message(), known = fmt::format("{} is not there: ", backend);
+            fmt::print("    {:<10} no: {}{}\n", backend, reason.substr(reason.find(known) == 0 ? known.size() : 0), lacking);
+            continue;
+        }
+        for (int32_t ordinal = 0; ordinal < count; ordinal++) {
+            auto info = HALATION_INIT(halation_device_info);
+            check(halation_backend_device(backend, ordinal, &info));
+            fmt::print("    {:<10} {}, {:.1f} GiB{}\n", fmt::format("{}:{}", backend, ordinal), info.name,
+                       static_cast<double>(info.memory_bytes) / (1 << 30), lacking);
+        }
+    }
 }
 
 void list() {
@@ -170,6 +192,7 @@ void list() {
         print_kernels(table, table.rows[i]);
     }
     print_machine(context, table);
+    print_devices(table);
 }
 
 }  // namespace
@@ -179,7 +202,7 @@ void add_list(CLI::App &app) {
     command->footer(
         "For each recurrence: its formula, the names and shapes of its tensors, and its forms with the kernels that exist for\n"
         "each (tokens in a chunk, types, instruction sets), or why it has no such form. At the end: which instruction sets\n"
-        "this machine can run.\n\n"
+        "this machine can run, and the devices of other backends.\n\n"
         "Shapes: B sequences, T tokens, S cached tokens, K and V channels, HV heads of v, H heads of q and k, HV being a\n"
         "multiple of H. For softmax the cache has the fewer heads: q has HV, k and v have H.\n"
         "Types: q, k, v, x, z and o have the type listed, all other inputs that of 'gates' if one is listed, else the same;\n"

@@ -16,6 +16,12 @@ void add_threads_option(CLI::App &command, int &threads) {
         ->option_text("N");
 }
 
+void add_device_option(CLI::App &command, int &device) {
+    command.add_option("--device", device, "which device of the backend, as 'halation list' counts them\n(default: 0)")
+        ->check(between(0, 1000))
+        ->option_text("N");
+}
+
 void add_kernel_options(CLI::App &command, KernelOptions &options, const KernelHelp &help) {
     add_words(command, "--form", options.form, {"auto", "recurrent", "chunkwise", "parallel"},
               std::string("recurrent: token by token; chunkwise: chunk by chunk, the state\n"

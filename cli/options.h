@@ -18,6 +18,7 @@ struct KernelOptions {
     std::string heads;  // empty: as the file says
     int chunk = 0;      // 0: the schedule's own
     int threads = 0;    // 0: one per processor
+    int device = 0;     // of a backend with devices: which
 };
 
 // What the help of --form, --isa and --heads says besides what is common to the commands.
@@ -27,6 +28,8 @@ struct KernelHelp {
 
 // --form, --backend, --isa, --heads.
 void add_kernel_options(CLI::App &command, KernelOptions &options, const KernelHelp &help);
+
+void add_device_option(CLI::App &command, int &device);
 
 void add_threads_option(CLI::App &command, int &threads);
 

@@ -50,6 +50,7 @@ void run(const RunOptions &options) {
     try {
         Context context(options.kernel.threads);
         context.add_kernels(*halation_kernels());
+        open_device(context, options.kernel);
         check_chunk(context, problem, options.kernel);
         const Refusal refused = refusal(context, problem_of(problem, options.kernel));
         if (refused.status != HALATION_OK) throw Error(fmt::format("{}: {}", problem.path, refused.reason));
@@ -87,6 +88,7 @@ void add_run(CLI::App &app) {
                        {"auto (default): recurrent for a sequence of one token, else chunkwise\n"
                         "or, where there is no such form (softmax, bidirectional), parallel",
                         "the best that\nthis machine has", "the file's metadata,\nelse grouped"});
+    add_device_option(*command, options->kernel.device);
     add_threads_option(*command, options->kernel.threads);
     command
         ->add_option("--chunk", options->kernel.chunk,
@@ -102,7 +104,8 @@ void add_run(CLI::App &app) {
         "normaliser, final_normalizer in F32. On an error nothing is written.\n\n"
         "Examples:\n"
         "  halation run gated_delta prompt.safetensors -o out.safetensors\n"
-        "  halation run kda prompt.safetensors -o out.safetensors --form recurrent --threads 1");
+        "  halation run kda prompt.safetensors -o out.safetensors --form recurrent --threads 1\n"
+        "  halation run gla prompt.safetensors -o out.safetensors --backend cuda");
     command->callback([options] { run(*options); });
 }
 

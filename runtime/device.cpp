@@ -24,7 +24,7 @@ halation_status known_backend(const char *name, const Backend **backend) {
     *backend = find_backend(name);
     if (*backend) return HALATION_OK;
     if (name && !strcmp(name, "metal"))
-        return fail(HALATION_UNSUPPORTED, "backend: got 'metal'; this library has cuda and opencl only");
+        return fail(HALATION_UNSUPPORTED, "metal is not there: this library has cuda and opencl only");
     return fail(HALATION_INVALID_ARGUMENT, "backend: got '%s'; may be cuda or opencl", name ? name : "(NULL)");
 }
 
