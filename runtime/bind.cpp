@@ -83,7 +83,9 @@ halation_status bind_of_batch(const halation_kernel &kernel, const halide_filter
         *binding = {Source::sequences, -1};
         return HALATION_OK;
     }
-    for (const auto &[name, source] : {std::pair("key_head_step", Source::key_head_step), {"key_heads", Source::key_heads}}) {
+    for (const auto &[name, source] : {std::pair("most_tokens", Source::most_tokens),
+                                       {"key_head_step", Source::key_head_step},
+                                       {"key_heads", Source::key_heads}}) {
         if (strcmp(argument.name, name)) continue;
         if (argument.kind != halide_argument_kind_input_scalar || !is_int32(argument))
             return fault(kernel, name, "must be an int32 scalar");
@@ -156,7 +158,10 @@ halation_status bind_state(const halation_plan &plan, BoundKernel *bound) {
 // is a cache each query stands alone, at whole segments; elsewhere nowhere.
 halation_status bind_cut(const halation_plan &plan, BoundKernel *bound) {
     const halation_kernel &kernel = *bound->kernel;
-    if (plan.device) return HALATION_OK;  // never, but for a recurrent kernel's tokens
+    if (plan.device && kernel.segment > 0)
+        return fail(HALATION_INTERNAL_ERROR, "kernel %s: has segments of %d tokens; kernels of a GPU take whole sequences",
+                    kernel.name, kernel.segment);
+    if (plan.device) return HALATION_OK;
     if (bound->takes_state)
         bound->cut = kernel.form == HALATION_FORM_RECURRENT ? 1 : kernel.chunk > 0 ? kernel.chunk : kernel.segment;
     else if (plan.has_cache)

@@ -51,6 +51,7 @@ void GpuCall::fill(const TensorSpec &spec, const TensorView &view, uint64_t hand
     halide_buffer_t &made = buffer->buffer;
     made = {};
     made.device = handle;
+    made.host = reinterpret_cast<uint8_t *>(1);  // no memory, but host code may insist that there is some before it launches
     made.type = halide_type_t(static_cast<halide_type_code_t>(spec.kernel_type.code), spec.kernel_type.bits, 1);
     made.dimensions = spec.rank;
     made.dim = buffer->dim;

@@ -19,11 +19,9 @@ static_assert(sizeof(TableEntry) == table_words * sizeof(int32_t), "kernels read
 
 struct GpuLaunch {
     const BoundKernel *kernel;
-    size_t first_word;    // of its entries, in the words below
-    int32_t entries;      // sequences
-    int32_t tokens;       // of the longest
-    bool continues;       // starts from the rows that the launch before it left
-    bool keeps_unwanted;  // leaves states that the caller does not want in rows of the plan's own, one for each sequence
+    size_t first_word;  // of its entries, in the words below
+    int32_t entries;    // sequences
+    int32_t tokens;     // of the longest
 };
 
 struct GpuTable {

@@ -46,7 +46,7 @@ const char *fault_in_dims(const char *dims, Letter first) {
 
 bool reserved_name(const char *name) {
     for (const char *taken : {"o", "initial_state", "final_state", "initial_normalizer", "final_normalizer", "snapshot_state",
-                              "snapshot_normalizer", "scale", "causal", "sequences", "key_head_step", "key_heads"})
+                              "snapshot_normalizer", "scale", "causal", "sequences", "most_tokens", "key_head_step", "key_heads"})
         if (!strcmp(name, taken)) return true;
     return false;
 }

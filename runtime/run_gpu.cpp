@@ -9,7 +9,7 @@ namespace halation::runtime {
 namespace {
 
 // Where no tensor is, so that its extents can be looked at: row-major, one sequence, one token, one row.
-TensorView compact_view(const TensorSpec &spec, const Problem &problem, int64_t rows) {
+TensorView compact_view(const TensorSpec &spec, const Problem &problem) {
     TensorView view{};
     int64_t stride = 1;
     for (int axis = spec.rank - 1; axis >= 0; axis--) {
@@ -18,7 +18,6 @@ TensorView compact_view(const TensorSpec &spec, const Problem &problem, int64_t 
                                : letter == letter_G ? problem.value_heads
                                : letter == letter_K ? problem.key_dim
                                : letter == letter_V ? problem.value_dim
-                               : letter == letter_N ? rows
                                                     : 1;
         view.extent[axis] = extent;
         view.stride[axis] = stride;
@@ -101,13 +100,14 @@ private:
         return HALATION_OK;
     }
 
-    halation_status reach_own(PlanMemory::Purpose purpose, int tensor, TensorView view, KernelBuffer *buffer) {
+    // The same where nothing is looked at: memory of the plan's own.
+    halation_status reach_filler(int tensor, TensorView view, KernelBuffer *buffer) {
         const TensorSpec &spec = plan_.tensors[tensor];
         const Reach reach = reach_of(spec, view);
         HALATION_TRY(check_reach(plan_, spec, view, reach));
         Location location;
         void *data;
-        HALATION_TRY(memory_.get(purpose, reach.forward, &data));
+        HALATION_TRY(memory_.get(PlanMemory::filler, reach.forward, &data));
         HALATION_TRY(device_.locate(spec.name, data, 0, &location));
         view.data = location.address;
         view.memory = location.memory;
@@ -123,30 +123,22 @@ private:
                 continue;
             }
             for (int axis = 0; axis < plan_.tensors[i].rank; axis++) view.stride[axis] = 0;  // without elements: any address
-            HALATION_TRY(reach_own(PlanMemory::filler, i, view, &buffers_[i]));
+            HALATION_TRY(reach_filler(i, view, &buffers_[i]));
         }
         return HALATION_OK;
     }
 
-    // Where the states of the first launch, and of those after it, are read and written.
     halation_status reach_states() {
-        bool keeps = false;
-        for (const GpuLaunch &launch : table_.launches) keeps |= launch.keeps_unwanted;
         for (int c = 0; c < carried_count; c++) {
             const int initial = plan_.initial[c], final = plan_.final[c];
             if (initial < 0) continue;
             const auto there = [&](int tensor) { return arguments_.tensors[tensor].given && arguments_.tensors[tensor].data; };
             if (there(initial)) HALATION_TRY(reach(initial, arguments_.tensors[initial], &buffers_[initial]));
             if (there(final)) HALATION_TRY(reach(final, arguments_.tensors[final], &buffers_[final]));
-            if (keeps) {
-                const auto purpose = c == carried_state ? PlanMemory::state : PlanMemory::normalizer;
-                const TensorView rows = compact_view(plan_.tensors[final], plan_.problem, arguments_.sequences);
-                HALATION_TRY(reach_own(purpose, final, rows, &kept_[c]));
-            }
             // An absent state is memory that is not looked at: a row of the other one, or of our own.
             if (!there(initial) && !there(final)) {
-                const TensorView row = compact_view(plan_.tensors[final], plan_.problem, 1);
-                HALATION_TRY(reach_own(PlanMemory::filler, final, row, &buffers_[final]));
+                const TensorView row = compact_view(plan_.tensors[final], plan_.problem);
+                HALATION_TRY(reach_filler(final, row, &buffers_[final]));
             }
             if (!there(initial)) buffers_[initial] = buffers_[final];
             if (there(initial) && !there(final)) buffers_[final] = buffers_[initial];
@@ -162,15 +154,10 @@ private:
     halation_status call(const GpuLaunch &launch) {
         GpuCall call(plan_, *launch.kernel, arguments_, false);
         for (int i = 0; i < plan_.tensor_count; i++) call.buffer(i) = buffers_[i];
-        for (int c = 0; c < carried_count; c++) {
-            const int initial = plan_.initial[c], final = plan_.final[c];
-            if (initial < 0) continue;
-            if (launch.keeps_unwanted) call.buffer(final) = kept_[c];
-            if (launch.continues) call.buffer(initial) = call.buffer(final);
-        }
         const TensorSpec &output = plan_.tensors[plan_.output];
         halide_dimension_t *dim = call.buffer(plan_.output).dim;
         dim[output.rank - 1 - output.token_axis].extent = launch.tokens;
+        call.set_most_tokens(launch.tokens);
         dim[output.rank - 1 - output.row_axis].extent = launch.entries;
         const size_t offset = launch.first_word * sizeof(int32_t);
         const Location entries = {table_location_.memory, table_location_.address + offset, table_location_.bytes - offset};
@@ -191,7 +178,6 @@ private:
     void *table_data_ = nullptr;
     Location table_location_{};
     KernelBuffer buffers_[most_tensors];
-    KernelBuffer kept_[carried_count];
 };
 
 }  // namespace
@@ -201,7 +187,7 @@ halation_status prepare_gpu(const halation_plan &plan) {
     for (const BoundKernel *bound : {plan.one, plan.many}) {
         GpuCall call(plan, *bound, none, true);
         for (int i = 0; i < plan.tensor_count; i++)
-            GpuCall::fill(plan.tensors[i], compact_view(plan.tensors[i], plan.problem, 1), 1, &call.buffer(i));
+            GpuCall::fill(plan.tensors[i], compact_view(plan.tensors[i], plan.problem), 1, &call.buffer(i));
         GpuCall::fill_sequences(1, 1, &call.sequences());
         HALATION_TRY(call.run());
     }

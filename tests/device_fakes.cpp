@@ -81,7 +81,7 @@ struct LaunchArguments {
     }
 };
 
-// argv: context, q, k, v, g, scale, sequences, key_head_step, key_heads, initial_state, o, final_state
+// argv: context, q, k, v, g, scale, sequences, key_head_step, key_heads, initial_state, o, final_state, most_tokens
 int run(void **argv, bool chunkwise) {
     void *user = *static_cast<void **>(argv[0]);
     const auto buffer = [&](int i) -> halide_buffer_t & { return *static_cast<halide_buffer_t *>(argv[i]); };
@@ -89,6 +89,7 @@ int run(void **argv, bool chunkwise) {
                     &o = buffer(10), &final = buffer(11);
     auto &scale = *static_cast<float *>(argv[5]);
     auto &step = *static_cast<int32_t *>(argv[7]), &key_heads = *static_cast<int32_t *>(argv[8]);
+    if (*static_cast<int32_t *>(argv[12]) != o.dim[2].extent) return -5;
     seen.calls++;
     seen.chunkwise_calls += chunkwise;
     seen.entries += o.dim[3].extent;
@@ -145,14 +146,15 @@ const halide_filter_metadata_t *metadata() {
                                                          argument("key_heads", scalar, 0, i32),
                                                          argument("initial_state", in, 4, f32),
                                                          argument("o", out, 4, f32),
-                                                         argument("final_state", out, 4, f32)};
-    static const halide_filter_metadata_t made = {1, 12, arguments, "opencl", "fake"};
+                                                         argument("final_state", out, 4, f32),
+                                                         argument("most_tokens", scalar, 0, i32)};
+    static const halide_filter_metadata_t made = {1, 13, arguments, "opencl", "fake"};
     return &made;
 }
 
 constexpr DLDataType f = halation::float32;
 const halation_kernel kernels[] = {{"gated_recurrent_opencl", "gated", "opencl", "gpu", nullptr, HALATION_FORM_RECURRENT, f, f, 0,
-                                    0, 1, 1, 0, run_recurrent, metadata},
+                                    0, 1, 0, 0, run_recurrent, metadata},
                                    {"gated_chunkwise_opencl", "gated", "opencl", "gpu", nullptr, HALATION_FORM_CHUNKWISE, f, f, 0,
                                     0, 16, 0, 0, run_chunkwise, metadata}};
 

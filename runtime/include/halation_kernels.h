@@ -20,8 +20,9 @@
  * with the strides of the real o; the kernel puts them where `sequences` says. That is an int32 input (6, S): of each
  * sequence {index along B, first token, tokens, row of initial_state (-1: zero), row of final_state (-1: not wanted), flags
  * (1: skipped: outputs are zero, states untouched)}. Absent states are any device memory, and their rows are -1. Scalars
- * besides those above, int32: value head g reads key head (g / `key_head_step`) % `key_heads`. A recurrent kernel is called for
- * one token of each sequence at most, others for all. A sequence without tokens hands its state on.
+ * besides those above, int32: value head g reads key head (g / `key_head_step`) % `key_heads`; `most_tokens`: of any sequence of
+ * this call, and o's third extent. initial_state has the extents of the problem and a row at least, given or not. A sequence
+ * without tokens hands its state on.
  */
 #ifndef HALATION_KERNELS_H
 #define HALATION_KERNELS_H
@@ -80,7 +81,7 @@ typedef struct halation_kernel {
     DLDataType type, gate_type;
     int32_t key_dim, value_dim;   /* K and V that it is compiled for; 0: any */
     int32_t chunk;                /* tokens in a chunk */
-    int32_t segment;              /* most tokens in one call of the kernel, a multiple of chunk; 0: a whole sequence */
+    int32_t segment;              /* most tokens in one call of the kernel, a multiple of chunk; 0: a whole sequence (a GPU) */
     int32_t value_tile;           /* value channels may be split over calls at multiples of this; 0: they may not */
     int (*run)(void **arguments); /* Halide's argv entry point; arguments[0] points to the user context */
     const struct halide_filter_metadata_t *(*metadata)(void);
