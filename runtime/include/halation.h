@@ -98,7 +98,7 @@ HALATION_API const halation_kernel_table *halation_kernels(void);
  *           the device aligns sub-buffers to, strides 0 or more
  * Offsets, slots and flags stay on the host: they are read before halation_run returns. What a run starts is put into one
  * queue, in order; it is never waited for, so that the host runs ahead. A run on a CUDA stream that is being captured becomes
- * part of the graph, slots and lengths as they were given; the plan must outlive the graph. The driver's library is looked for
+ * part of the graph, slots and lengths as they were given; the plan must have been made before, and outlive the graph. The driver's library is looked for
  * when it is first asked about: programs that use Halation need none to start.
  */
 
