@@ -1,6 +1,6 @@
 # halation_add_kernels(<target> [TABLE <function>]
 #     [RECURRENCES <name>...] [FORMS recurrent|chunkwise|parallel ...] [TYPES f32|f16|bf16 ...] [GATES f32|same ...]
-#     [FEATURE_MAPS <map>...] [KEY_DIMS any|<K> ...] [VALUE_DIMS any|<V> ...] [BACKENDS cpu] [ISAS <isa>...]
+#     [FEATURE_MAPS <map>...] [KEY_DIMS any|<K> ...] [VALUE_DIMS any|<V> ...] [BACKENDS cpu|cuda|opencl ...] [ISAS <isa>...]
 #     [SCHEDULE [<name>] <parameter>=<value>...] [TUNED <file>...]
 #     [VARIANTS <file>...]
 #     [RECURRENCE_SOURCES <file>...] [SCHEDULE_SOURCES <file>...] [GENERATOR <target>])
@@ -13,11 +13,12 @@
 #   TYPES         of q, k, v and o; default f32. GATES: f32 (default), or the same as q
 #   FEATURE_MAPS  elu+1, relu, softmax, identity, for linear_normalized and bidirectional
 #   KEY_DIMS      a number makes kernels for that K alone, which the compiler knows: bench/key_dims.cpp. Default any
-#   ISAS          x86_64, avx2, avx512 or neon; default: those of the processor that is built for
+#   BACKENDS      default cpu. Kernels of the others are in the same library, and not touched where there is no such device
+#   ISAS          of the CPU: x86_64, avx2, avx512 or neon; default: those of the processor that is built for
 #   SCHEDULE      parameters of the schedule (schedules/machines.h), and the name of one of your own
 #   TUNED         files that halation-lab keep wrote: schedules for kernels that SCHEDULE says nothing of; those of the variable
 #                 HALATION_TUNED come first
-#   VARIANTS      files of lines as in variants.txt, of which ISAS and TYPES keep only those
+#   VARIANTS      files of lines as in variants.txt, of which BACKENDS, ISAS and TYPES keep only those
 #   RECURRENCE_SOURCES, SCHEDULE_SOURCES  recurrences and schedules of your own: halation::RegisterRow, RegisterSchedule
 #   GENERATOR     the program that makes the kernels, if it is yours
 #
@@ -36,10 +37,11 @@ function(halation_add_kernels target)
         halation_native_isas(arg_ISAS)
     endif()
     set(types_of_tables ${arg_TYPES})
+    set(backends_of_tables ${arg_BACKENDS})
     halation_read_tuned("${target}" tuned_lines)
     halation_expand_words("${target}" variants)
     foreach(file IN LISTS arg_VARIANTS)
-        halation_expand_variants(${file} "${arg_ISAS}" "${types_of_tables}" expanded)
+        halation_expand_variants(${file} "${backends_of_tables}" "${arg_ISAS}" "${types_of_tables}" expanded)
         list(APPEND variants ${expanded})
     endforeach()
     if(NOT variants)
@@ -118,7 +120,7 @@ function(halation_add_lab target)
         message(FATAL_ERROR "${target}: the lab needs Halide 21 (find_package(Halation COMPONENTS lab))")
     endif()
     # It loads kernels, which find the functions of Halide's runtime that they call in it.
-    add_executable(${target} ${HALATION_ROOT}/lab/main.cpp ${HALATION_ROOT}/runtime/kernel_glue.cpp ${ARGN})
+    add_executable(${target} ${HALATION_ROOT}/lab/main.cpp ${HALATION_ROOT}/runtime/kernel_glue.cpp ${HALATION_ROOT}/runtime/kernel_glue_gpu.cpp ${ARGN})
     set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
     target_link_libraries(${target} PRIVATE halation::lab "$<LINK_LIBRARY:WHOLE_ARCHIVE,halation::generators>")
     target_include_directories(${target} SYSTEM PRIVATE ${HALATION_HALIDE_INCLUDE})
@@ -157,7 +159,7 @@ macro(halation_expand_words target result)
     halation_require_words("${target}" TYPES "${arg_TYPES}" "f32;f16;bf16")
     halation_require_words("${target}" GATES "${arg_GATES}" "f32;same")
     halation_require_words("${target}" FEATURE_MAPS "${arg_FEATURE_MAPS}" "elu+1;relu;softmax;identity")
-    halation_require_words("${target}" BACKENDS "${arg_BACKENDS}" "cpu")
+    halation_require_words("${target}" BACKENDS "${arg_BACKENDS}" "cpu;cuda;opencl")
     halation_require_words("${target}" ISAS "${arg_ISAS}" "x86_64;avx2;avx512;neon")
     foreach(dim IN LISTS arg_KEY_DIMS arg_VALUE_DIMS)
         if(NOT dim MATCHES "^(any|[1-9][0-9]*)$")
@@ -213,6 +215,10 @@ function(halation_finish_variant line result)
         string(REGEX MATCH "^([a-z_]+)=(.*)$" matched "${word}")
         set(word_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
     endforeach()
+    if(NOT word_backend STREQUAL "cpu")
+        string(REPLACE "isa=${word_isa}" "isa=gpu" line "${line}")  # ISAS are the CPU's
+        set(word_isa gpu)
+    endif()
     if(word_gates STREQUAL "same")
         if(word_type STREQUAL "f32")
             return()  # the same kernel as gates f32
@@ -245,6 +251,9 @@ function(halation_finish_variant line result)
         halation_tuned_words("${line}" kept)  # not part of the name: the same kernel, made better
         string(APPEND line "${kept}")
     endif()
+    if(NOT word_backend STREQUAL "cpu" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
+        string(APPEND line " arch=arm")
+    endif()
     if(CMAKE_SYSTEM_NAME STREQUAL "Darwin")
         string(APPEND line " os=osx")
     elseif(CMAKE_SYSTEM_NAME STREQUAL "iOS")
@@ -275,7 +284,7 @@ function(halation_tuned_words variant result)
 endfunction()
 
 # The lines of a variants table, each with its lists multiplied out.
-function(halation_expand_variants file isas types result)
+function(halation_expand_variants file backends isas types result)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     file(STRINGS ${file} table REGEX "^[^#]")
     set(columns recurrence form backend isa type gates feature_map)
@@ -291,8 +300,10 @@ function(halation_expand_variants file isas types result)
         foreach(column IN LISTS columns)
             list(POP_FRONT fields field)
             string(REPLACE "," ";" words "${field}")
-            if(column STREQUAL "isa" AND isas)
-                halation_keep_only(words "${isas}")
+            if(column STREQUAL "backend" AND backends)
+                halation_keep_only(words "${backends}")
+            elseif(column STREQUAL "isa" AND isas)
+                halation_keep_only(words "${isas};gpu")
             elseif(column STREQUAL "type" AND types)
                 halation_keep_only(words "${types}")
             endif()
@@ -362,7 +373,7 @@ const halation_kernel_table *${table}(void);
 " @ONLY)
     endif()
 
-    add_library(${target}_glue OBJECT ${directory}/table.cpp ${HALATION_ROOT}/runtime/kernel_glue.cpp)
+    add_library(${target}_glue OBJECT ${directory}/table.cpp ${HALATION_ROOT}/runtime/kernel_glue.cpp ${HALATION_ROOT}/runtime/kernel_glue_gpu.cpp)
     target_compile_features(${target}_glue PRIVATE cxx_std_17)
     target_link_libraries(${target}_glue PRIVATE halation::headers)
     target_include_directories(${target}_glue SYSTEM PRIVATE ${HALATION_HALIDE_INCLUDE})

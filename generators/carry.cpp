@@ -5,12 +5,21 @@ namespace halation {
 using namespace Halide;
 using namespace Halide::Internal;
 
-namespace {
-
 const char *const state_before_marker = "halation_state_before";
 const char *const state_after_marker = "halation_state_after";
 const char *const copy_out_marker = "halation_copy_out";
 const char *const in_order_marker = "halation_in_order";
+
+bool is_marker(const Call *call, const char *marker) {
+    return call->call_type == Call::PureExtern && call->name == marker;
+}
+
+bool is_any_marker(const Call *call) {
+    return is_marker(call, state_before_marker) || is_marker(call, state_after_marker) || is_marker(call, copy_out_marker) ||
+           is_marker(call, in_order_marker);
+}
+
+namespace {
 
 Expr marker(const char *name, std::vector<Expr> args) {
     const Type type = args[0].type();
@@ -135,19 +144,18 @@ private:
 
     Stmt visit(const Store *op) override {
         const Call *call = op->value.as<Call>();
-        const bool marked = call && call->call_type == Call::PureExtern;
         if (const auto copy = names_.copies.find(op->name); copy != names_.copies.end()) {
-            if (!marked || call->name != copy_out_marker) fail("a copy to an output must be the marker alone");
+            if (!call || !is_marker(call, copy_out_marker)) fail("a copy to an output must be the marker alone");
             const std::vector<Expr> point(call->args.begin() + 2, call->args.end());
             return Store::make(copy->second, mutate(call->args[0]), output_index(copy->second, point), Parameter(),
                                mutate(simplify(op->predicate && call->args[1])), ModulusRemainder());
         }
-        if (op->name == names_.state_before && marked && call->name == state_before_marker) {
+        if (op->name == names_.state_before && call && is_marker(call, state_before_marker)) {
             before_layout_ = layout_of(op->index, call->args[1], call->args[2], before_extents_);
             if (expr_uses_var(before_layout_, chunk_loop_->name)) fail("the storage of the state must hold one chunk: fold it");
         }
         if (op->name == names_.state_after) {
-            if (!marked || call->name != state_after_marker) fail("the state after a chunk must be the marker alone");
+            if (!call || !is_marker(call, state_after_marker)) fail("the state after a chunk must be the marker alone");
             after_layout_ = layout_of(op->index, call->args[1], call->args[2], after_extents_);
             return Store::make(names_.state_before, mutate(op->value), mutate(op->index), op->param, mutate(op->predicate),
                                op->alignment);
@@ -192,13 +200,7 @@ private:
 
     Stmt visit(const Free *op) override { return redirected(op->name) ? Evaluate::make(0) : IRMutator::visit(op); }
 
-    Expr visit(const Call *op) override {
-        if (op->call_type == Call::PureExtern && (op->name == state_before_marker || op->name == state_after_marker ||
-                                                  op->name == copy_out_marker || op->name == in_order_marker)) {
-            return mutate(op->args[0]);
-        }
-        return IRMutator::visit(op);
-    }
+    Expr visit(const Call *op) override { return is_any_marker(op) ? mutate(op->args[0]) : IRMutator::visit(op); }
 };
 
 }  // namespace

@@ -26,6 +26,11 @@ Halide::Expr mark_state_after(Halide::Expr value, Halide::Expr v, Halide::Expr d
 Halide::Expr mark_copy_out(Halide::Expr value, const std::vector<Halide::Expr> &point, Halide::Expr inside);
 Halide::Expr in_order(Halide::Expr value, const std::vector<Halide::Expr> &order);
 
+// For the passes that resolve them.
+extern const char *const state_before_marker, *const state_after_marker, *const copy_out_marker, *const in_order_marker;
+bool is_marker(const Halide::Internal::Call *call, const char *marker);
+bool is_any_marker(const Halide::Internal::Call *call);
+
 struct CarryNames {
     std::string state_before, state_after, final_state_copy;  // names of the Funcs
     std::map<std::string, std::string> copies;                // the Funcs that are copied out, and the outputs they go to

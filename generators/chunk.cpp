@@ -16,7 +16,7 @@ public:
     CarriedChunk(const Row &row, const ChunkInputs &in) : ChunkBuilder(row, in) {}
 
     Chunk build() {
-        m_.one_pass = m_.chunk == 1 && row_.write == Write::additive;
+        m_.one_pass = in_.one_pass && m_.chunk == 1 && row_.write == Write::additive;
         token_vectors();
         decays();
         products();
@@ -41,6 +41,19 @@ public:
     }
 
 private:
+    std::vector<Expr> final_place(std::vector<Expr> channels) const {
+        if (in_.final_place.empty()) channels.push_back(m_.h);
+        channels.insert(channels.end(), in_.final_place.begin(), in_.final_place.end());
+        return channels;
+    }
+
+    // Of many sequences, each is over after a chunk of its own.
+    Expr wanted(Expr inside, const Expr &c) const {
+        if (!in_.wants_final_state.defined()) return inside;
+        inside = inside && in_.wants_final_state;
+        return c.defined() ? inside && c == max((in_.tokens + m_.chunk - 1) / m_.chunk, 1) - 1 : inside;
+    }
+
     void state_reads() {
         const Var &v = m_.v, &r = m_.r, &i = m_.i, &c = m_.c, &h = m_.h;
         m_.over_keys = RDom(0, m_.padded_key_dim, "key");
@@ -108,19 +121,21 @@ private:
         m_.state_after(v, d, c, h) = mark_state_after(m_.state_sums(v, d, c, h), v, d, reads);
         m_.final_state_copy = Func("final_state_copy");
         m_.final_state_copy(v, d, c, h) =
-            mark_copy_out(m_.state_after(v, d, c, h), {v, d, h}, v < in_.value_dim && d < in_.key_dim);
+            mark_copy_out(m_.state_after(v, d, c, h), final_place({v, d}), wanted(v < in_.value_dim && d < in_.key_dim, c));
     }
 
     void results() {
         const Var &v = m_.v, &d = m_.d, &h = m_.h, &t = m_.t;
-        const Expr token = t % m_.chunk, chunk = t / m_.chunk, last_key = in_.key_dim - 1;
+        const Expr token = t % m_.chunk, chunk = t / m_.chunk,
+                   last_key = (in_.copies_padding ? m_.padded_key_dim : in_.key_dim) - 1;
         std::vector<Expr> copies;
         if (!m_.one_pass) copies = {m_.final_state_copy(v, 0, chunk, h), m_.final_state_copy(v, last_key, chunk, h)};
         if (row_.normalized) {
             m_.final_normalizer = Func("final_normalizer");
             m_.final_normalizer(d, h) = undef<float>();
             m_.final_normalizer_copy = Func("final_normalizer_copy");
-            m_.final_normalizer_copy(d, h) = mark_copy_out(m_.normalizer(d, m_.chunks, h), {d, h}, d < in_.key_dim);
+            m_.final_normalizer_copy(d, h) =
+                mark_copy_out(m_.normalizer(d, m_.chunks, h), final_place({d}), wanted(d < in_.key_dim, Expr()));
             copies.push_back(m_.final_normalizer_copy(0, h));
             copies.push_back(m_.final_normalizer_copy(last_key, h));
         }

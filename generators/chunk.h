@@ -32,10 +32,21 @@ struct ChunkInputs {
     Halide::Expr one_beta_per_head;  // whether the inputs that may be per value channel are not; undefined: there are none
     Halide::Expr scale;
     Halide::Type output_type;
-    Halide::Expr tokens, key_dim, value_dim;
-    int chunk;       // C
-    int key_unroll;  // the padded key dimension is a multiple of this
-    int key_lanes;   // and what is summed over the key channels of two tokens runs to a multiple of this
+    Halide::Expr tokens, key_dim, value_dim;  // tokens may be a function of the Var h
+    Halide::Expr most_tokens;                 // of any h; undefined: tokens
+    // Where there are many sequences, functions of the Var h: whether it starts from initial_state, whether its final state is
+    // wanted, and where that lies in the outputs, as the last coordinates. Undefined: always, always, {h}.
+    Halide::Expr has_initial_state, wants_final_state;
+    std::vector<Halide::Expr> final_place;
+    // The final state is copied out by whole groups of key channels, of which those beyond K are masked: bounds that can be
+    // proved.
+    bool copies_padding = false;
+    // Of the solve inside a chunk.
+    Halide::Type solve_type = Halide::Float(64);
+    int chunk;             // C
+    bool one_pass = true;  // let additive rows of one token read the state as they replace it
+    int key_unroll;        // the padded key dimension is a multiple of this
+    int key_lanes;         // and what is summed over the key channels of two tokens runs to a multiple of this
 };
 
 // One kind of decay. D_i is the decay at token i, the rest are products over just the tokens in between.

@@ -43,7 +43,7 @@ ChunkBuilder::ChunkBuilder(const Row &row, const ChunkInputs &in) : row_(row), i
     m_.value_decay = bool(row.log_decay_per_value_channel);
     m_.padded_key_dim = round_up(in.key_dim, in.key_unroll);
     m_.one_beta_per_head = in.one_beta_per_head;
-    m_.chunks = (in.tokens + in.chunk - 1) / in.chunk;
+    m_.chunks = ((in.most_tokens.defined() ? in.most_tokens : in.tokens) + in.chunk - 1) / in.chunk;
 }
 
 Expr ChunkBuilder::exclusive(Expr r) const {
@@ -72,11 +72,15 @@ Expr ChunkBuilder::value_between(Expr v, Expr r, Expr j, Expr i, Expr c) const {
 
 Expr ChunkBuilder::initial_state(Expr v, Expr d) const {
     const Expr load = in_.initial_state(within(v, in_.value_dim), within(d, in_.key_dim), m_.h);
-    return guarded(likely(v < in_.value_dim) && likely(d < in_.key_dim), load);
+    Expr inside = likely(v < in_.value_dim) && likely(d < in_.key_dim);
+    if (in_.has_initial_state.defined()) inside = inside && in_.has_initial_state;
+    return guarded(inside, load);
 }
 
 Expr ChunkBuilder::initial_normalizer(Expr d) const {
-    return guarded(likely(d < in_.key_dim), in_.initial_normalizer(within(d, in_.key_dim), m_.h));
+    Expr inside = likely(d < in_.key_dim);
+    if (in_.has_initial_state.defined()) inside = inside && in_.has_initial_state;
+    return guarded(inside, in_.initial_normalizer(within(d, in_.key_dim), m_.h));
 }
 
 Expr ChunkBuilder::at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float padding) const {
@@ -215,7 +219,7 @@ Expr ChunkBuilder::decayed_by_chunk(Expr state, Expr v, Expr d, Expr c) const {
 // Near-parallel keys with beta near 2 make a solve whose errors do not die out, and a rounding of k^T k that is the same in
 // every chunk adds up: in float, 7e-5 after 1000 tokens of the same key, where the plain loop has 5e-6.
 Type ChunkBuilder::solve_type() const {
-    return solves() ? Float(64) : Float(32);
+    return solves() ? in_.solve_type : Float(32);
 }
 
 Expr ChunkBuilder::product(int reader, Expr w, Expr j, Expr i, Expr c) const {

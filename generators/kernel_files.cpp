@@ -81,8 +81,7 @@ void run_halide(std::vector<std::string> arguments) {
 void write_kernel(const Variant &v, const std::string &directory, const std::vector<std::string> &kinds) {
     std::string list;
     for (const std::string &kind : kinds) list += (list.empty() ? "" : ",") + kind;
-    std::vector<std::string> arguments = {
-        "halation", "-g", recurrence_named(v.recurrence).generator, "-f", v.name, "-o", directory, "-e", list};
+    std::vector<std::string> arguments = {"halation", "-g", v.generator(), "-f", v.name, "-o", directory, "-e", list};
     for (const auto &[name, value] : generator_parameters(v)) arguments.push_back(name + "=" + value);
     arguments.push_back("target=" + v.halide_target());
     run_halide(arguments);
@@ -90,7 +89,7 @@ void write_kernel(const Variant &v, const std::string &directory, const std::vec
 
 std::string loop_nest_of(const Variant &v) {
     const Halide::GeneratorContext context(Halide::Target(v.halide_target()));
-    const auto generator = Halide::Internal::GeneratorRegistry::create(recurrence_named(v.recurrence).generator, context);
+    const auto generator = Halide::Internal::GeneratorRegistry::create(v.generator(), context);
     for (const auto &[name, value] : generator_parameters(v)) generator->set_generatorparam_value(name, value);
     Halide::Pipeline pipeline = generator->build_pipeline();
     const Held held;

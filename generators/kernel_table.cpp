@@ -33,6 +33,7 @@ struct CallShape {
 };
 
 CallShape call_shape(const Variant &v) {
+    if (v.on_gpu()) return {v.form_value() == Form::recurrent ? 1 : gpu_machine(v.backend).chunk, 0, 0};
     const CpuMachine machine = v.machine();
     const Recurrence recurrence = recurrence_named(v.recurrence);
     const Form form = v.form_value();

@@ -50,19 +50,13 @@ void require_chunk_words(const Variant &v, const Recurrence &recurrence) {
 Variant Variant::parse(const std::vector<std::string> &words) {
     Variant v;
     std::string key_dim = "any", value_dim = "any";
-    const std::pair<const char *, std::string *> fields[] = {{"name", &v.name},
-                                                             {"recurrence", &v.recurrence},
-                                                             {"form", &v.form},
-                                                             {"backend", &v.backend},
-                                                             {"isa", &v.isa},
-                                                             {"os", &v.os},
-                                                             {"type", &v.type},
-                                                             {"gates", &v.gate_type},
-                                                             {"feature_map", &v.feature_map},
-                                                             {"key_dim", &key_dim},
-                                                             {"value_dim", &value_dim},
-                                                             {"schedule", &v.schedule},
-                                                             {"parameters", &v.parameters}};
+    const std::pair<const char *, std::string *> fields[] = {{"name", &v.name},         {"recurrence", &v.recurrence},
+                                                             {"form", &v.form},         {"backend", &v.backend},
+                                                             {"isa", &v.isa},           {"os", &v.os},
+                                                             {"arch", &v.arch},         {"type", &v.type},
+                                                             {"gates", &v.gate_type},   {"feature_map", &v.feature_map},
+                                                             {"key_dim", &key_dim},     {"value_dim", &value_dim},
+                                                             {"schedule", &v.schedule}, {"parameters", &v.parameters}};
     for (const std::string &word : words) {
         const std::string key = word.substr(0, word.find('='));
         std::vector<std::string> known;
@@ -78,7 +72,8 @@ Variant Variant::parse(const std::vector<std::string> &words) {
     require_identifier(v.name);
     const Recurrence recurrence = recurrence_named(v.recurrence);
     require_one_of("form", v.form, {"recurrent", "chunkwise", "parallel"});
-    require_one_of("backend", v.backend, {"cpu"});
+    require_one_of("backend", v.backend, {"cpu", "cuda", "opencl"});
+    require_one_of("arch", v.arch, {"x86", "arm"});
     require_one_of("os", v.os, {"linux", "osx", "ios"});
     require_one_of("type", v.type, {"f32", "f16", "bf16"});
     require_one_of("gate type", v.gate_type,
@@ -89,6 +84,17 @@ Variant Variant::parse(const std::vector<std::string> &words) {
         require_one_of("feature map", v.feature_map, {"elu+1", "relu", "softmax", "identity"});
     const std::string &reason = recurrence.refused[static_cast<int>(v.form_value())];
     if (!reason.empty()) throw Halide::CompileError(v.recurrence + " has no " + v.form + " form: " + reason);
+    if (v.on_gpu()) {
+        require_one_of("isa of a GPU", v.isa, {"gpu"});
+        require_one_of("type of a GPU kernel", v.type, {"f32"});
+        require_one_of("form of a GPU kernel", v.form, {"recurrent", "chunkwise"});
+        if (recurrence.generator != "halation_chunk") throw Halide::CompileError(v.recurrence + " has no kernels for GPUs");
+        if (!v.schedule.empty() || !v.parameters.empty())
+            throw Halide::CompileError("schedule, parameters: GPU kernels have Halation's schedule");
+        v.key_dim = dim_of("key_dim", key_dim);
+        v.value_dim = dim_of("value_dim", value_dim);
+        return v;
+    }
     v.machine();
     v.key_dim = dim_of("key_dim", key_dim);
     v.value_dim = dim_of("value_dim", value_dim);
@@ -98,6 +104,10 @@ Variant Variant::parse(const std::vector<std::string> &words) {
 
 Form Variant::form_value() const {
     return form == "recurrent" ? Form::recurrent : form == "chunkwise" ? Form::chunkwise : Form::parallel;
+}
+
+std::string Variant::generator() const {
+    return recurrence_named(recurrence).generator + (on_gpu() ? "_gpu" : "");
 }
 
 CpuMachine Variant::machine() const {
@@ -113,6 +123,7 @@ Scheduled Variant::scheduled() const {
 }
 
 std::string Variant::halide_target() const {
+    if (on_gpu()) return arch + "-64-" + os + "-" + gpu_machine(backend).target + "-user_context-no_runtime";
     const std::string features = cpu_machine(isa).target;
     return std::string(isa == "neon" ? "arm-64-" : "x86-64-") + os + (features.empty() ? "" : "-" + features) +
            "-user_context-no_runtime";

@@ -11,6 +11,7 @@ namespace halation {
 struct Variant {
     std::string name;  // of the kernel, a C identifier
     std::string recurrence, form, backend = "cpu", isa, os = "linux";
+    std::string arch = "x86";  // of the host that a GPU kernel is launched from
     std::string type = "f32", gate_type = "f32";
     std::string feature_map;         // empty: none
     int key_dim = 0, value_dim = 0;  // 0: any
@@ -22,7 +23,9 @@ struct Variant {
     static Variant parse(const std::vector<std::string> &words);
 
     Form form_value() const;
-    CpuMachine machine() const;
+    bool on_gpu() const { return backend != "cpu"; }
+    std::string generator() const;  // the registered name of the Halide::Generator that makes it
+    CpuMachine machine() const;     // of the cpu backend
     Scheduled scheduled() const;
     std::string halide_target() const;
 };

@@ -13,7 +13,27 @@ const CpuMachine machines[] = {
     {"neon", "", 4, 1},
 };
 
+const GpuMachine gpu_machines[] = {
+    // backend, target, has_double
+    {"cuda", "cuda-cuda_capability_80", true},
+    {"opencl", "opencl-cl_doubles", true},
+};
+
 }  // namespace
+
+const GpuMachine &gpu_machine(const std::string &backend) {
+    std::string known;
+    for (const GpuMachine &machine : gpu_machines) {
+        if (machine.backend == backend) return machine;
+        known += (known.empty() ? "" : ", ") + machine.backend;
+    }
+    throw Halide::CompileError("no machine facts for backend '" + backend + "'; there are: " + known);
+}
+
+const GpuMachine &gpu_machine(const Halide::Target &target) {
+    using Halide::Target;
+    return gpu_machine(target.has_feature(Target::CUDA) ? "cuda" : "opencl");
+}
 
 const CpuMachine &cpu_machine(const std::string &isa) {
     std::string known;

@@ -38,6 +38,18 @@ struct CpuMachine {
     int parameter(const std::string &name) const { return own.at(name); }
 };
 
+// One schedule serves all GPU APIs; this is what it is told of them.
+struct GpuMachine {
+    std::string backend;  // the name used by the variants table and the runtime
+    std::string target;   // features of the Halide target, after arch-bits-os
+    bool has_double;
+    int chunk = 8;         // tokens in a chunk, each a thread of a block in what is done by tokens
+    int value_lanes = 32;  // threads of a block along the value channels, one channel each
+    int key_rows = 16;     // key channels of the state in a thread's registers
+};
+
+const GpuMachine &gpu_machine(const std::string &backend);
+const GpuMachine &gpu_machine(const Halide::Target &target);
 const CpuMachine &cpu_machine(const Halide::Target &target);
 const CpuMachine &cpu_machine(const std::string &isa);
 

@@ -13,6 +13,9 @@ void chunkwise_cpu(Chunk &chunk, const CpuMachine &machine);
 void recurrent_cpu(Chunk &chunk, const CpuMachine &machine);
 void parallel_cpu(Chunk &chunk, const CpuMachine &machine);
 void scan_cpu(Scan &scan, const CpuMachine &machine);
+// `placed`: the output of a batch, see batch.h; v, h and t are its Vars for value channels, value heads and tokens, n for
+// sequences.
+void chunk_gpu(Chunk &chunk, Halide::Func &placed, const GpuMachine &machine);
 void softmax_cpu(Attention &attention, bool decode, const CpuMachine &machine);
 void bidirectional_cpu(Bidirectional &bidirectional, const CpuMachine &machine);
 

@@ -1,0 +1,41 @@
+// The tensors of a GPU kernel, which serves all sequences of a call in one launch: its buffers have every dim of a tensor, B or N
+// last, and a table says of each sequence where its tokens and its state lie (runtime/include/halation_kernels.h).
+#ifndef HALATION_GENERATORS_BATCH_H
+#define HALATION_GENERATORS_BATCH_H
+
+#include <Halide.h>
+
+#include <string>
+#include <vector>
+
+namespace halation {
+
+// Facts about the sequence that the Var `h` of the chunk algorithm stands for: h = sequence * value heads + value head.
+struct Batch {
+    Halide::Func sequences;  // (field, sequence)
+    Halide::Expr sequence_count, value_heads;
+    Halide::Expr key_head_step, key_heads;  // value head g reads key head g / step % key_heads
+
+    Halide::Expr sequence_of(const Halide::Expr &h) const;
+    Halide::Expr value_head(const Halide::Expr &h) const;
+    Halide::Expr key_head(const Halide::Expr &h) const;
+
+    // Columns of the table.
+    Halide::Expr batch(const Halide::Expr &h) const { return field(0, h); }        // index along B
+    Halide::Expr first_token(const Halide::Expr &h) const { return field(1, h); }  // along T
+    Halide::Expr tokens(const Halide::Expr &h) const { return field(2, h); }
+    Halide::Expr read_row(const Halide::Expr &h) const { return field(3, h); }   // of the initial state; -1: zero
+    Halide::Expr write_row(const Halide::Expr &h) const { return field(4, h); }  // of the final state; -1: not wanted
+    Halide::Expr skipped(const Halide::Expr &h) const { return field(5, h) != 0; }
+
+    // A tensor as the chunk algorithm asks for it: a Func of the dims of kernel_dims(dims), which finds the element in the buffer
+    // of dims such as BTHK. `row`: what the last coordinate is where dims begins with N; B is the sequence's own.
+    Halide::Func placed(const std::string &name, const std::string &dims, const Halide::Func &buffer,
+                        const std::vector<Halide::Expr> &extents, bool initial_state = false) const;
+
+private:
+    Halide::Expr field(int column, const Halide::Expr &h) const { return sequences(column, sequence_of(h)); }
+};
+
+}  // namespace halation
+#endif

@@ -1,0 +1,163 @@
+#include "carry_registers.h"
+
+#include "carry.h"
+
+namespace halation {
+
+using namespace Halide;
+using namespace Halide::Internal;
+
+namespace {
+
+[[noreturn]] void fail(const std::string &what) {
+    throw CompileError("carrying the state round the chunk loop in registers: " + what);
+}
+
+class CarryRegisters : public IRMutator {
+public:
+    explicit CarryRegisters(CarryRegistersNames names) : names_(std::move(names)) {}
+
+    using IRMutator::mutate;
+
+private:
+    using IRMutator::visit;
+
+    const CarryRegistersNames names_;
+    std::vector<std::string> threads_;  // thread loops around what is visited
+    const For *chunk_loop_ = nullptr;
+    int chunk_loops_ = 0;
+    std::map<int64_t, int> slots_;  // offset of an element in the tile, less the thread's own: place in its array
+    Expr thread_part_;
+    std::map<std::string, Expr> lets_;  // around what is visited, in terms of what is none of them
+
+    template<typename LetOrLetStmt> auto with_let(const LetOrLetStmt *op) {
+        const auto outer = lets_.find(op->name);
+        const Expr shadowed = outer == lets_.end() ? Expr() : outer->second;
+        lets_[op->name] = substitute(lets_, op->value);
+        auto result = IRMutator::visit(op);
+        if (shadowed.defined())
+            lets_[op->name] = shadowed;
+        else
+            lets_.erase(op->name);
+        return result;
+    }
+    Stmt visit(const LetStmt *op) override { return with_let(op); }
+    Expr visit(const Let *op) override { return with_let(op); }
+
+    bool is_state(const std::string &name) const {
+        return is_func(name, names_.state_before) || is_func(name, names_.state_after);
+    }
+    // Halide may number an allocation.
+    static bool is_func(const std::string &name, const std::string &func) {
+        return name == func || name.compare(0, func.size() + 1, func + ".") == 0;
+    }
+    // A loop's name is that of its Func, stage and Var, to which Halide may add.
+    bool is_chunk_loop(const std::string &name) const {
+        return (name + ".").find("." + names_.chunk_loop + ".") != std::string::npos;
+    }
+    const std::string *copied_to(const std::string &name) const {
+        for (const auto &[func, output] : names_.copies)
+            if (is_func(name, func)) return &output;
+        return nullptr;
+    }
+    std::string array() const { return names_.state_before + ".registers"; }
+
+    // The place in the thread's array of an element of the tile.
+    Expr slot(const Expr &given) {
+        const Expr index = simplify(substitute(lets_, given));
+        std::map<std::string, Expr> zero;
+        for (const std::string &thread : threads_) zero[thread] = 0;
+        const Expr offset = simplify(substitute(zero, index));
+        const auto constant = as_const_int(offset);
+        std::ostringstream text;
+        text << index;
+        if (!constant) fail("an element of the state is not at a constant place of its thread: " + text.str());
+        const Expr part = simplify(index - offset);
+        if (!thread_part_.defined()) thread_part_ = part;
+        if (!can_prove(part == thread_part_)) fail("a thread touches elements of the state that are another's: " + text.str());
+        const int next = static_cast<int>(slots_.size());
+        return slots_.emplace(*constant, next).first->second;
+    }
+
+    Stmt visit(const For *op) override {
+        if (op->for_type == ForType::GPUThread) {
+            threads_.push_back(op->name);
+            const Stmt result = IRMutator::visit(op);
+            threads_.pop_back();
+            return result;
+        }
+        if (!is_chunk_loop(op->name)) return IRMutator::visit(op);
+        if (op->for_type != ForType::Serial) fail("the loop over chunks must be serial");
+        if (threads_.empty()) fail("the loop over chunks must be inside a block");
+        if (chunk_loop_ || ++chunk_loops_ > 1) fail("more than one loop over the chunks of one state; is it partitioned?");
+        chunk_loop_ = op;
+        const Stmt loop = IRMutator::visit(op);
+        chunk_loop_ = nullptr;
+        if (slots_.empty()) fail("no state is kept in it");
+        return Allocate::make(array(), Float(32), MemoryType::Register, {static_cast<int>(slots_.size())}, const_true(),
+                              Block::make(loop, Free::make(array())));
+    }
+
+    Stmt visit(const ProducerConsumer *op) override {
+        if (op->is_producer && is_func(op->name, names_.state_before)) {
+            if (!chunk_loop_) fail("the state before a chunk is computed outside the loop over chunks");
+            return IfThenElse::make(Variable::make(Int(32), chunk_loop_->name) == chunk_loop_->min, IRMutator::visit(op));
+        }
+        return IRMutator::visit(op);
+    }
+
+    Stmt visit(const Store *op) override {
+        const Call *call = op->value.as<Call>();
+        if (const std::string *output = copied_to(op->name)) {
+            if (!call || !is_marker(call, copy_out_marker)) fail("a copy to an output must be the marker alone");
+            const std::vector<Expr> point(call->args.begin() + 2, call->args.end());
+            const Stmt store = Store::make(*output, mutate(call->args[0]), output_index(*output, point), Parameter(),
+                                           const_true(), ModulusRemainder());
+            const Expr inside = simplify(mutate(op->predicate) && mutate(call->args[1]));
+            return is_const_one(inside) ? store : IfThenElse::make(inside, store);
+        }
+        if (is_state(op->name))
+            return Store::make(array(), mutate(op->value), slot(mutate(op->index)), Parameter(), const_true(),
+                               ModulusRemainder());
+        return IRMutator::visit(op);
+    }
+
+    Expr visit(const Load *op) override {
+        if (is_state(op->name))
+            return Load::make(op->type, array(), slot(mutate(op->index)), Buffer<>(), Parameter(), const_true(),
+                              ModulusRemainder());
+        return IRMutator::visit(op);
+    }
+
+    // What is redirected needs no registers of its own. A copy in a launch of its own keeps its buffer, which nothing is written
+    // to.
+    Stmt visit(const Allocate *op) override {
+        if (!is_state(op->name) && !copied_to(op->name)) return IRMutator::visit(op);
+        // At the block its size may be that of a run-time K, which Halide allows in Stack only.
+        if (is_state(op->name) && op->memory_type != MemoryType::Stack) fail(op->name + " must be in MemoryType::Stack");
+        return op->memory_type == MemoryType::Stack ? mutate(op->body) : IRMutator::visit(op);
+    }
+    Stmt visit(const Free *op) override {
+        return is_state(op->name) || is_func(op->name, names_.final_state_copy) ? Evaluate::make(0) : IRMutator::visit(op);
+    }
+
+    Expr visit(const Call *op) override { return is_any_marker(op) ? mutate(op->args[0]) : IRMutator::visit(op); }
+
+    Expr output_index(const std::string &output, const std::vector<Expr> &point) {
+        Expr index = 0;
+        for (size_t k = 0; k < point.size(); k++) {
+            const std::string dim = std::to_string(k);
+            index += (mutate(point[k]) - Variable::make(Int(32), output + ".min." + dim)) *
+                     Variable::make(Int(32), output + ".stride." + dim);
+        }
+        return simplify(index);
+    }
+};
+
+}  // namespace
+
+IRMutator *make_carry_registers_pass(const CarryRegistersNames &names) {
+    return new CarryRegisters(names);
+}
+
+}  // namespace halation

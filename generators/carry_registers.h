@@ -1,0 +1,25 @@
+// The state goes round the chunk loop of a GPU kernel in registers. The markers are those of carry.h; a block serves a tile of
+// the state for all chunks, and each of its threads keeps the same few elements throughout.
+#ifndef HALATION_GENERATORS_CARRY_REGISTERS_H
+#define HALATION_GENERATORS_CARRY_REGISTERS_H
+
+#include <Halide.h>
+
+#include <map>
+#include <string>
+
+namespace halation {
+
+struct CarryRegistersNames {
+    std::string state_before, state_after, final_state_copy;  // names of the Funcs, in MemoryType::Stack at the block
+    std::map<std::string, std::string> copies;                // the Funcs that are copied out, and the outputs they go to
+    std::string chunk_loop;                                   // the Var of the chunk loop, serial inside a block
+};
+
+// Makes one array a thread of SB and S, which lives as long as the chunk loop; SB is computed at the first chunk only. Throws
+// Halide::CompileError if a thread would touch an element of the state that is another's, or if the chunk loop is not serial or
+// is cut in parts.
+Halide::Internal::IRMutator *make_carry_registers_pass(const CarryRegistersNames &names);
+
+}  // namespace halation
+#endif

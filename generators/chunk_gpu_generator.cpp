@@ -1,0 +1,156 @@
+// The Halide::Generator behind every GPU kernel of the chunk algorithm: the tensors of a row for a batch of sequences
+// (batch.h). The recurrent form has chunks of one token.
+#include "../schedules/schedules.h"
+#include "batch.h"
+#include "carry.h"
+#include "carry_registers.h"
+#include "chunk.h"
+#include "guard.h"
+#include "recurrence.h"
+
+namespace halation {
+
+using namespace Halide;
+
+class ChunkGpuGenerator : public Generator<ChunkGpuGenerator> {
+public:
+    GeneratorParam<std::string> recurrence{"recurrence", "gated_delta"};
+    GeneratorParam<Form> form{
+        "form", Form::chunkwise, {{"recurrent", Form::recurrent}, {"chunkwise", Form::chunkwise}, {"parallel", Form::parallel}}};
+    GeneratorParam<std::string> feature_map{"feature_map", ""};  // empty: the row's default
+    GeneratorParam<Type> type{"type", Float(32)};
+    GeneratorParam<Type> gate_type{"gate_type", Float(32)};
+    GeneratorParam<int> key_dim{"key_dim", 0}, value_dim{"value_dim", 0};  // 0: any
+    GeneratorParam<std::string> parameters{"parameters", ""};              // of the schedule
+
+    void configure() {
+        const Row &row = row_named(recurrence);
+        for (const RowInput &input : row.inputs)
+            inputs_[input.name] = add_input<Buffer<>>(input.name, input.is_gate ? gate_type : type, rank_of(input.dims));
+        initial_state_ = add_input<Buffer<>>("initial_state", Float(32), 4);
+        if (row.normalized) initial_normalizer_ = add_input<Buffer<>>("initial_normalizer", Float(32), 3);
+        sequences_ = add_input<Buffer<>>("sequences", Int(32), 2);
+        scale_ = add_input<float>("scale");
+        most_tokens_ = add_input<int32_t>("most_tokens");
+        key_head_step_ = add_input<int32_t>("key_head_step");
+        key_heads_ = add_input<int32_t>("key_heads");
+        o_ = add_output<Buffer<>>("o", type, 4);
+        final_state_ = add_output<Buffer<>>("final_state", Float(32), 4);
+        if (row.normalized) final_normalizer_ = add_output<Buffer<>>("final_normalizer", Float(32), 3);
+    }
+
+    void generate() {
+        const Row &row = row_named(recurrence);
+        const GpuMachine &machine = gpu_machine(get_target());
+        const Var h("h");
+        Batch batch;
+        batch.sequences = *sequences_;
+        batch.sequence_count = sequences_->dim(1).extent();
+        batch.value_heads = initial_state_->dim(2).extent();
+        batch.key_head_step = *key_head_step_;
+        batch.key_heads = *key_heads_;
+
+        ChunkInputs in;
+        in.value_dim = initial_state_->dim(0).extent();
+        in.key_dim = max(initial_state_->dim(1).extent(), 1);
+        if (key_dim != 0) in.key_dim = static_cast<int>(key_dim);
+        if (value_dim != 0) in.value_dim = static_cast<int>(value_dim);
+        for (const RowInput &input : row.inputs)
+            in.tensors[input.name] =
+                batch.placed(input.name, input.dims, *inputs_.at(input.name), free_extents(*inputs_.at(input.name)));
+        in.initial_state = batch.placed("initial_state", "NGKV", *initial_state_, free_extents(*initial_state_), true);
+        in.tokens = batch.tokens(h);
+        in.most_tokens = *most_tokens_;
+        in.has_initial_state = batch.read_row(h) >= 0;
+        in.wants_final_state = batch.write_row(h) >= 0;
+        const Expr row_written = max(batch.write_row(h), 0);
+        in.final_place = {batch.value_head(h), row_written};
+        in.feature_map = std::string(feature_map).empty() ? row.default_feature_map : std::string(feature_map);
+        if (row.normalized)
+            in.initial_normalizer =
+                batch.placed("initial_normalizer", "NGK", *initial_normalizer_, free_extents(*initial_normalizer_), true);
+        in.scale = *scale_;
+        in.output_type = type;
+        in.solve_type = machine.has_double ? Float(64) : Float(32);
+        in.chunk = form == Form::recurrent ? 1 : machine.chunk;
+        in.one_pass = false;
+        in.copies_padding = true;
+        in.key_unroll = in.key_lanes = machine.key_rows;
+        m_ = make_chunk(row, in);
+
+        // h = n * value heads + g
+        const Expr at = n_ * batch.value_heads + g_;
+        const auto in_h = [&](const Expr &e) { return Internal::substitute("h", at, e); };
+        const Expr inside = in_h(t_ < batch.tokens(h));
+        const Expr value = m_.output(v_, at, t_);
+        placed_ = Func("placed");
+        placed_(v_, g_, t_, n_) = mark_copy_out(select(in_h(batch.skipped(h)), cast(value.type(), 0), value),
+                                                {v_, g_, in_h(batch.first_token(h)) + t_, in_h(batch.batch(h))}, inside);
+        *o_ = placed_;
+        const auto undefined = [](const std::string &name, const std::vector<Var> &point) {
+            Func f(name);
+            f(point) = undef<float>();
+            return f;
+        };
+        final_state_func_ = undefined("final_state", {v_, Var("d"), g_, n_});
+        *final_state_ = final_state_func_;
+        std::vector<GeneratorOutput<Buffer<>> *> outputs = {o_, final_state_};
+        if (row.normalized) {
+            final_normalizer_func_ = undefined("final_normalizer", {Var("d"), g_, n_});
+            *final_normalizer_ = final_normalizer_func_;
+            outputs.push_back(final_normalizer_);
+        }
+        for (auto *output : outputs)
+            for (int dim = 0; dim < output->dimensions(); dim++) {
+                output->dim(dim).set_min(0);
+                if (dim == 0) output->dim(dim).set_stride(Expr());
+            }
+        placed_.bound(v_, 0, in.value_dim)
+            .bound(t_, 0, in.most_tokens)
+            .bound(g_, 0, batch.value_heads)
+            .bound(n_, 0, batch.sequence_count);
+
+        CarryRegistersNames names;
+        names.state_before = m_.state_before.name();
+        names.state_after = m_.state_after.name();
+        names.final_state_copy = m_.final_state_copy.name();
+        names.copies[m_.final_state_copy.name()] = final_state_func_.name();
+        names.copies[placed_.name()] = placed_.name();
+        if (row.normalized) names.copies[m_.final_normalizer_copy.name()] = final_normalizer_func_.name();
+        names.chunk_loop = m_.chunk_loop.name();
+        get_pipeline().add_custom_lowering_pass(make_guard_pass());
+        get_pipeline().add_custom_lowering_pass(make_carry_registers_pass(names));
+    }
+
+    void schedule() { chunk_gpu(m_, placed_, gpu_machine(get_target())); }
+
+private:
+    // Of the buffer: with B or N.
+    static int rank_of(const std::string &dims) {
+        const bool rows = dims[0] == 'B' || dims[0] == 'N';
+        return static_cast<int>(kernel_dims(dims).size()) + (rows ? 1 : 0);
+    }
+
+    static std::vector<Expr> free_extents(GeneratorInput<Buffer<>> &buffer) {
+        std::vector<Expr> extents;
+        for (int dim = 0; dim < buffer.dimensions(); dim++) {
+            buffer.dim(dim).set_min(0);
+            if (dim == 0) buffer.dim(dim).set_stride(Expr());
+            extents.push_back(buffer.dim(dim).extent());
+        }
+        return extents;
+    }
+
+    Var v_{"v"}, g_{"g"}, t_{"t"}, n_{"n"};
+    std::map<std::string, GeneratorInput<Buffer<>> *> inputs_;
+    GeneratorInput<Buffer<>> *initial_state_ = nullptr, *initial_normalizer_ = nullptr, *sequences_ = nullptr;
+    GeneratorInput<float> *scale_ = nullptr;
+    GeneratorInput<int32_t> *most_tokens_ = nullptr, *key_head_step_ = nullptr, *key_heads_ = nullptr;
+    GeneratorOutput<Buffer<>> *o_ = nullptr, *final_state_ = nullptr, *final_normalizer_ = nullptr;
+    Func placed_, final_state_func_, final_normalizer_func_;
+    Chunk m_;
+};
+
+}  // namespace halation
+
+HALIDE_REGISTER_GENERATOR(halation::ChunkGpuGenerator, halation_chunk_gpu)
