@@ -1,0 +1,114 @@
+// Kernels on a device: decode of a large batch beside the copy speed that its memory was seen to have, decode of one sequence, a long
+// prefill. Every tensor is in device memory before the clock starts; calls are put into the queue one after the other and waited for
+// once, so that what is timed is the device, unless the host takes longer to ask.
+#include "work.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+namespace {
+
+struct Case {
+    const char *name;
+    halation_form form;
+    bench::Sizes sizes;
+};
+
+class OnDevice {
+public:
+    OnDevice(const halation::Context &context, const halation::NamedTensors &tensors) {
+        // A state that is read and written in place is one memory here, too.
+        for (const auto &[name, tensor] : tensors) {
+            size_t bytes = tensor.type().bits / 8;
+            for (const int64_t extent : tensor.shape()) bytes *= static_cast<size_t>(extent);
+            const auto known = std::find(hosts_.begin(), hosts_.end(), tensor.data());
+            const size_t at = static_cast<size_t>(known - hosts_.begin());
+            if (known == hosts_.end()) {
+                hosts_.push_back(tensor.data());
+                memory_.emplace_back(context, tensor.data(), bytes);
+            }
+            tensors_.emplace_back(
+                name, halation::Tensor(memory_[at].data(), tensor.type(), tensor.shape()).on(context.device().device));
+        }
+    }
+    const halation::NamedTensors &tensors() const { return tensors_; }
+
+private:
+    std::vector<const void *> hosts_;
+    std::vector<halation::DeviceMemory> memory_;
+    halation::NamedTensors tensors_;
+};
+
+// Seconds a call: the least and the median of some rounds.
+std::pair<double, double> time_calls(const halation::Context &context, halation::Plan &plan, const halation::NamedTensors &tensors) {
+    const auto round = [&](int calls) {
+        const auto start = std::chrono::steady_clock::now();
+        for (int call = 0; call < calls; call++) plan.run(tensors);
+        context.synchronize();
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / calls;
+    };
+    round(2);
+    const int calls = std::max(1, static_cast<int>(0.05 / round(1)));
+    std::vector<double> seconds;
+    for (int i = 0; i < 7; i++) seconds.push_back(round(std::min(calls, 2000)));
+    std::sort(seconds.begin(), seconds.end());
+    return {seconds.front(), seconds[seconds.size() / 2]};
+}
+
+const halation_row *find_row(const std::string &name) {
+    const halation_kernel_table &table = *halation_kernels();
+    for (int i = 0; i < table.row_count; i++)
+        if (name == table.rows[i].name) return &table.rows[i];
+    return nullptr;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    std::string backend = "cuda";
+    std::vector<std::string> recurrences = {"linear", "retention", "gated", "gla", "gla_outer", "rwkv6",
+                                            "delta", "gated_delta", "kda", "rwkv7", "linear_normalized"};
+    int64_t heads = 32, dim = 128, batch = 128, tokens = 8192;
+    CLI::App app("Times kernels on a device");
+    app.add_option("--backend", backend, "cuda or opencl")->capture_default_str();
+    app.add_option("recurrences", recurrences, "which; default: all with kernels for devices");
+    app.add_option("--heads", heads, "H")->capture_default_str();
+    app.add_option("--dim", dim, "K and V")->capture_default_str();
+    app.add_option("--batch", batch, "sequences of the large decode")->capture_default_str();
+    app.add_option("--tokens", tokens, "of the prefill")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+    try {
+        halation::Context context(1);
+        context.add_kernels(*halation_kernels());
+        const halation_device_info device = context.open_device(backend.c_str());
+        std::printf("%s, H %lld, K = V = %lld, float32\n\n", device.name, static_cast<long long>(heads), static_cast<long long>(dim));
+        std::printf("%-18s %-22s %10s %10s %9s %10s\n", "recurrence", "case", "us least", "us median", "GB/s", "GMAC/s");
+        for (const std::string &name : recurrences) {
+            const halation_row *row = find_row(name);
+            if (!row) throw std::runtime_error("no recurrence '" + name + "' here");
+            for (const Case &c : {Case{"decode of a batch", HALATION_FORM_RECURRENT, {batch, 1, 0}},
+                                  Case{"decode of one", HALATION_FORM_RECURRENT, {1, 1, 0}},
+                                  Case{"prefill recurrent", HALATION_FORM_RECURRENT, {1, tokens, 0}},
+                                  Case{"prefill chunkwise", HALATION_FORM_CHUNKWISE, {1, tokens, 0}}}) {
+                halation::Problem problem(name.c_str(), heads, heads, dim, dim);
+                problem.form = c.form;
+                const bench::Inputs inputs(*row, problem, c.sizes);
+                const bench::Work work = bench::work_of(*row, problem, c.sizes);
+                problem.backend = backend.c_str();
+                halation::Plan plan(context, problem);
+                const OnDevice there(context, inputs.tensors());
+                const auto [least, median] = time_calls(context, plan, there.tensors());
+                std::printf("%-18s %-22s %10.1f %10.1f %9.0f %10.0f\n", name.c_str(), c.name, least * 1e6, median * 1e6,
+                            work.bytes / least / 1e9, work.multiply_adds / least / 1e9);
+                std::fflush(stdout);
+            }
+        }
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "device_bench: %s\n", error.what());
+        return 1;
+    }
+}
