@@ -1,6 +1,6 @@
-// Kernels on a device: decode of a large batch beside the copy speed that its memory was seen to have, decode of one sequence, a long
-// prefill. Every tensor is in device memory before the clock starts; calls are put into the queue one after the other and waited for
-// once, so that what is timed is the device, unless the host takes longer to ask.
+// Kernels on a device: decode of a large batch beside the copy speed that its memory was seen to have, decode of one sequence, a
+// long prefill. Every tensor is in device memory before the clock starts; calls are put into the queue one after the other and
+// waited for once, so that what is timed is the device, unless the host takes longer to ask.
 #include "work.h"
 
 #include <CLI/CLI.hpp>
@@ -44,7 +44,8 @@ private:
 };
 
 // Seconds a call: the least and the median of some rounds.
-std::pair<double, double> time_calls(const halation::Context &context, halation::Plan &plan, const halation::NamedTensors &tensors) {
+std::pair<double, double> time_calls(const halation::Context &context, halation::Plan &plan,
+                                     const halation::NamedTensors &tensors) {
     const auto round = [&](int calls) {
         const auto start = std::chrono::steady_clock::now();
         for (int call = 0; call < calls; call++) plan.run(tensors);
@@ -69,9 +70,9 @@ const halation_row *find_row(const std::string &name) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    std::string backend = "cuda";
-    std::vector<std::string> recurrences = {"linear", "retention", "gated", "gla", "gla_outer", "rwkv6",
-                                            "delta", "gated_delta", "kda", "rwkv7", "linear_normalized"};
+    std::string backend = "cuda", only;
+    std::vector<std::string> recurrences = {"linear", "retention",   "gated", "gla",   "gla_outer",        "rwkv6",
+                                            "delta",  "gated_delta", "kda",   "rwkv7", "linear_normalized"};
     int64_t heads = 32, dim = 128, batch = 128, tokens = 8192;
     CLI::App app("Times kernels on a device");
     app.add_option("--backend", backend, "cuda or opencl")->capture_default_str();
@@ -80,12 +81,14 @@ int main(int argc, char **argv) {
     app.add_option("--dim", dim, "K and V")->capture_default_str();
     app.add_option("--batch", batch, "sequences of the large decode")->capture_default_str();
     app.add_option("--tokens", tokens, "of the prefill")->capture_default_str();
+    app.add_option("--only", only, "cases whose name has this word");
     CLI11_PARSE(app, argc, argv);
     try {
         halation::Context context(1);
         context.add_kernels(*halation_kernels());
         const halation_device_info device = context.open_device(backend.c_str());
-        std::printf("%s, H %lld, K = V = %lld, float32\n\n", device.name, static_cast<long long>(heads), static_cast<long long>(dim));
+        std::printf("%s, H %lld, K = V = %lld, float32\n\n", device.name, static_cast<long long>(heads),
+                    static_cast<long long>(dim));
         std::printf("%-18s %-22s %10s %10s %9s %10s\n", "recurrence", "case", "us least", "us median", "GB/s", "GMAC/s");
         for (const std::string &name : recurrences) {
             const halation_row *row = find_row(name);
@@ -94,6 +97,7 @@ int main(int argc, char **argv) {
                                   Case{"decode of one", HALATION_FORM_RECURRENT, {1, 1, 0}},
                                   Case{"prefill recurrent", HALATION_FORM_RECURRENT, {1, tokens, 0}},
                                   Case{"prefill chunkwise", HALATION_FORM_CHUNKWISE, {1, tokens, 0}}}) {
+                if (std::string(c.name).find(only) == std::string::npos) continue;
                 halation::Problem problem(name.c_str(), heads, heads, dim, dim);
                 problem.form = c.form;
                 const bench::Inputs inputs(*row, problem, c.sizes);

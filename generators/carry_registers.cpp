@@ -28,12 +28,16 @@ private:
     int chunk_loops_ = 0;
     std::map<int64_t, int> slots_;  // offset of an element in the tile, less the thread's own: place in its array
     Expr thread_part_;
-    std::map<std::string, Expr> lets_;  // around what is visited, in terms of what is none of them
+    std::map<std::string, Expr> lets_;       // around what is visited, in terms of what is none of them
+    std::map<std::string, Expr> loop_lets_;  // those inside the chunk loop
+    std::vector<Expr> conditions_;           // likewise
+    Stmt first_;                             // what comes before the loop: the initial state
 
     template<typename LetOrLetStmt> auto with_let(const LetOrLetStmt *op) {
         const auto outer = lets_.find(op->name);
         const Expr shadowed = outer == lets_.end() ? Expr() : outer->second;
         lets_[op->name] = substitute(lets_, op->value);
+        if (chunk_loop_) loop_lets_[op->name] = substitute(loop_lets_, op->value);
         auto result = IRMutator::visit(op);
         if (shadowed.defined())
             lets_[op->name] = shadowed;
@@ -91,17 +95,32 @@ private:
         if (threads_.empty()) fail("the loop over chunks must be inside a block");
         if (chunk_loop_ || ++chunk_loops_ > 1) fail("more than one loop over the chunks of one state; is it partitioned?");
         chunk_loop_ = op;
-        const Stmt loop = IRMutator::visit(op);
+        Stmt loop = IRMutator::visit(op);
         chunk_loop_ = nullptr;
+        loop_lets_.clear();
+        if (first_.defined()) loop = Block::make(first_, loop);
         if (slots_.empty()) fail("no state is kept in it");
         return Allocate::make(array(), Float(32), MemoryType::Register, {static_cast<int>(slots_.size())}, const_true(),
                               Block::make(loop, Free::make(array())));
     }
 
+    Stmt visit(const IfThenElse *op) override {
+        if (!chunk_loop_ || op->else_case.defined()) return IRMutator::visit(op);
+        conditions_.push_back(substitute(loop_lets_, op->condition));
+        Stmt result = IRMutator::visit(op);
+        conditions_.pop_back();
+        return result;
+    }
+
     Stmt visit(const ProducerConsumer *op) override {
         if (op->is_producer && is_func(op->name, names_.state_before)) {
             if (!chunk_loop_) fail("the state before a chunk is computed outside the loop over chunks");
-            return IfThenElse::make(Variable::make(Int(32), chunk_loop_->name) == chunk_loop_->min, IRMutator::visit(op));
+            // At the first chunk only: before the loop, so that it is on its way while other things are.
+            first_ = common_subexpression_elimination(
+                substitute(chunk_loop_->name, chunk_loop_->min, substitute(loop_lets_, IRMutator::visit(op))));
+            for (const Expr &condition : conditions_)
+                first_ = IfThenElse::make(substitute(chunk_loop_->name, chunk_loop_->min, condition), first_);
+            return Evaluate::make(0);
         }
         return IRMutator::visit(op);
     }

@@ -78,12 +78,13 @@ struct Chunk {
     // rows_ahead.h.
     Halide::Var chunk_loop{"chunk_loop"}, tile_loop{"tile_loop"};
     int chunk, readers, writers;
-    bool key_decay;                  // decays differ by key channel
-    bool value_decay;                // and by value channel
-    bool one_pass = false;           // one token, additive: state_reads goes over the state as it is replaced
-    Halide::Expr padded_key_dim;     // the sums over d run to here; channels beyond key_dim are zero
-    Halide::Expr chunks;             // ceil(T / C)
-    Halide::Expr one_beta_per_head;  // see ChunkInputs
+    bool key_decay;                    // decays differ by key channel
+    bool value_decay;                  // and by value channel
+    std::vector<Halide::Func> staged;  // by a GPU schedule, see chunk_ahead.h
+    bool one_pass = false;             // one token, additive: state_reads goes over the state as it is replaced
+    Halide::Expr padded_key_dim;       // the sums over d run to here; channels beyond key_dim are zero
+    Halide::Expr chunks;               // ceil(T / C)
+    Halide::Expr one_beta_per_head;    // see ChunkInputs
 
     // ---- inside a chunk (chunk_builder.cpp)
     // From the token's inputs, padded with zeros beyond T and K.

@@ -5,6 +5,7 @@
 #include "carry.h"
 #include "carry_registers.h"
 #include "chunk.h"
+#include "chunk_ahead.h"
 #include "guard.h"
 #include "recurrence.h"
 
@@ -122,7 +123,12 @@ public:
         get_pipeline().add_custom_lowering_pass(make_carry_registers_pass(names));
     }
 
-    void schedule() { chunk_gpu(m_, placed_, gpu_machine(get_target())); }
+    void schedule() {
+        chunk_gpu(m_, placed_, gpu_machine(get_target()));
+        ChunkAheadNames ahead{m_.chunk_loop.name(), {}};
+        for (const Func &f : m_.staged) ahead.staged.push_back(f.name());
+        get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass(ahead));
+    }
 
 private:
     // Of the buffer: with B or N.

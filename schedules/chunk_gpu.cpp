@@ -144,24 +144,25 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
         shared(f)
             .split(m.d, dy, dx, tile, TailStrategy::RoundUp)
             .bound(token, 0, C)
+            .bound(which, 0, which.name() == m.r.name() ? m.readers : m.writers)
             .reorder(token, which, dx, dy)
-            .gpu_threads(dx, dy);
-        if (m.key_decay) f.unroll(token);
+            .gpu_threads(dx, dy)
+            .unroll(token)
+            .unroll(which);
+        if (!m.key_decay || C == 1) m.staged.push_back(f);  // otherwise made of decays that go from token to token
     };
-    if (m.key_decay) {
+    if (m.key_decay && C > 1) {
         token_vectors(m.reads_from_start, m.r, m.i);
         token_vectors(m.writes_to_end, m.w, m.j);
         Var dy("dy"), dx("dx");
         shared(m.decays.whole).split(m.d, dy, dx, tile, TailStrategy::RoundUp).gpu_threads(dx, dy);
-        if (C > 1) {
-            for (auto [decays, vectors] :
-                 {std::make_pair(&m.decays.through, &m.reads_from_start), std::make_pair(&m.decays.after, &m.writes_to_end)}) {
-                decays->compute_at(*vectors, dx).bound(m.i, 0, C);
-                in_registers(*decays, {m.i});
-            }
-            m.decays.whole_log.compute_at(m.decays.whole, dx);
-            in_registers(m.decays.whole_log, {});
+        for (auto [decays, vectors] :
+             {std::make_pair(&m.decays.through, &m.reads_from_start), std::make_pair(&m.decays.after, &m.writes_to_end)}) {
+            decays->compute_at(*vectors, dx).bound(m.i, 0, C);
+            in_registers(*decays, {m.i});
         }
+        m.decays.whole_log.compute_at(m.decays.whole, dx);
+        in_registers(m.decays.whole_log, {});
     } else if (!normalized) {
         token_vectors(reads, m.r, m.i);
         token_vectors(writes, m.w, m.j);
@@ -174,6 +175,48 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
         }
         shared(f.whole).gpu_threads(m.v);
         f.whole_log.compute_at(f.whole, m.v).store_in(MemoryType::Register);
+    }
+
+    // ---- what else comes from memory
+    const auto staged = [&](Func f) -> Func & {
+        m.staged.push_back(f);
+        shared(m.staged.back());
+        return m.staged.back();
+    };
+    staged(m.values).bound(m.i, 0, C).bound_extent(m.v, tile).gpu_threads(m.v, m.i);
+    if (m.beta.defined()) staged(m.beta).bound(m.i, 0, C).bound_extent(m.v, tile).gpu_threads(m.v, m.i);
+    std::vector<Func> readers = {m.output_sums};
+    if (m.solved.defined()) readers.push_back(m.solved);
+    if (C > 1 && !normalized) {
+        staged(m.products.in(readers))
+            .bound(m.w, 0, m.writers)
+            .bound(m.j, 0, C)
+            .bound(m.i, 0, C)
+            .reorder(m.w, m.j, m.i)
+            .unroll(m.w)
+            .gpu_threads(m.j, m.i);
+    }
+    if (m.decays.step.defined() && !m.key_decay && !normalized) {
+        if (C == 1) {
+            staged(m.decays.step).bound(m.i, 0, 1).gpu_threads(m.i);
+        } else {
+            staged(m.decays.through.in(readers)).bound(m.i, 0, C).gpu_threads(m.i);
+            staged(m.decays.after.in(m.written_to_end)).bound(m.i, 0, C).gpu_threads(m.i);
+            staged(m.decays.whole.in());
+        }
+    }
+    if (m.key_decay && C == 1) {
+        Var dy("dy"), dx("dx");
+        staged(m.decays.step).split(m.d, dy, dx, tile, TailStrategy::RoundUp).bound(m.i, 0, 1).gpu_threads(dx, dy);
+    }
+
+    // ---- the product of the query and the key of one token: as a loop of each thread it was half of the time of decode (H200)
+    if (C == 1 && !normalized) {
+        SplitSum split = split_sum(m.query_sums, m.query_keys.x, rows);
+        in_chunk(split.handed).bound(m.w, 0, m.writers).reorder(m.w, split.group).unroll(m.w).gpu_threads(split.group);
+        split.summed.compute_at(split.handed, split.group).unroll(m.w);
+        split.summed.update().reorder(m.w, split.row).unroll(m.w).unroll(split.row);
+        m.query_sums.compute_at(m.output_sums, m.v).store_in(MemoryType::Register);
     }
 
     // ---- the products of the readers with the state
