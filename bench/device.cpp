@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <dlfcn.h>
 
 namespace {
 
@@ -60,6 +61,27 @@ std::pair<double, double> time_calls(const halation::Context &context, halation:
     return {seconds.front(), seconds[seconds.size() / 2]};
 }
 
+// Bytes a second, read and written, that the driver copies with; 0 where that is not asked of CUDA. What a decode, which reads
+// and writes each state once, is held against.
+double copy_speed(const halation::Context &context) {
+    if (std::strcmp(context.device().backend, "cuda")) return 0;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    const auto function = [&](const char *name) { return driver ? dlsym(driver, name) : nullptr; };
+    const auto push = reinterpret_cast<int (*)(void *)>(function("cuCtxPushCurrent_v2"));
+    const auto copy = reinterpret_cast<int (*)(void *, void *, size_t)>(function("cuMemcpyDtoD_v2"));
+    if (!push || !copy || push(context.device().native_context)) return 0;
+    constexpr size_t bytes = size_t(2) << 30;
+    const halation::DeviceMemory from(context, bytes), to(context, bytes);
+    double least = 1e9;
+    for (int i = 0; i < 10; i++) {
+        const auto start = std::chrono::steady_clock::now();
+        if (copy(to.data(), from.data(), bytes)) return 0;
+        context.synchronize();
+        least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+    return 2.0 * bytes / least;
+}
+
 const halation_row *find_row(const std::string &name) {
     const halation_kernel_table &table = *halation_kernels();
     for (int i = 0; i < table.row_count; i++)
@@ -87,9 +109,11 @@ int main(int argc, char **argv) {
         halation::Context context(1);
         context.add_kernels(*halation_kernels());
         const halation_device_info device = context.open_device(backend.c_str());
-        std::printf("%s, H %lld, K = V = %lld, float32\n\n", device.name, static_cast<long long>(heads),
-                    static_cast<long long>(dim));
-        std::printf("%-18s %-22s %10s %10s %9s %10s\n", "recurrence", "case", "us least", "us median", "GB/s", "GMAC/s");
+        const double copy = copy_speed(context);
+        std::printf("%s, H %lld, K = V = %lld, float32", device.name, static_cast<long long>(heads), static_cast<long long>(dim));
+        if (copy > 0) std::printf("; a copy moves %.0f GB/s, read and written", copy / 1e9);
+        std::printf("\n\n%-18s %-22s %10s %10s %9s %8s %10s\n", "recurrence", "case", "us least", "us median", "GB/s", "of copy",
+                    "GMAC/s");
         for (const std::string &name : recurrences) {
             const halation_row *row = find_row(name);
             if (!row) throw std::runtime_error("no recurrence '" + name + "' here");
@@ -106,8 +130,9 @@ int main(int argc, char **argv) {
                 halation::Plan plan(context, problem);
                 const OnDevice there(context, inputs.tensors());
                 const auto [least, median] = time_calls(context, plan, there.tensors());
-                std::printf("%-18s %-22s %10.1f %10.1f %9.0f %10.0f\n", name.c_str(), c.name, least * 1e6, median * 1e6,
-                            work.bytes / least / 1e9, work.multiply_adds / least / 1e9);
+                const double speed = work.bytes / least;
+                std::printf("%-18s %-22s %10.1f %10.1f %9.0f %7.0f%% %10.0f\n", name.c_str(), c.name, least * 1e6, median * 1e6,
+                            speed / 1e9, copy > 0 ? 100 * speed / copy : 0.0, work.multiply_adds / least / 1e9);
                 std::fflush(stdout);
             }
         }

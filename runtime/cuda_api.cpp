@@ -11,6 +11,7 @@ Api::Api() {
     library.find("cuDeviceGet", &get_device);
     library.find("cuDeviceGetName", &get_device_name);
     library.find("cuDeviceTotalMem_v2", &get_total_memory);
+    library.find("cuDeviceGetAttribute", &get_device_attribute);
     library.find("cuDevicePrimaryCtxRetain", &retain_primary_context);
     library.find("cuDevicePrimaryCtxRelease_v2", &release_primary_context);
     library.find("cuCtxPushCurrent_v2", &push_context);
@@ -19,6 +20,7 @@ Api::Api() {
     library.find("cuModuleLoadDataEx", &load_module);
     library.find("cuModuleUnload", &unload_module);
     library.find("cuModuleGetFunction", &get_function);
+    library.find("cuFuncGetAttribute", &get_function_attribute);
     library.find("cuFuncSetAttribute", &set_function_attribute);
     library.find("cuLaunchKernel", &launch_kernel);
     library.find("cuMemAlloc_v2", &allocate);

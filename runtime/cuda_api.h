@@ -25,6 +25,9 @@ using Code = int;  // 0: success
 constexpr Code out_of_memory = 2, no_device = 100;
 constexpr int jit_error_log_buffer = 5, jit_error_log_buffer_bytes = 6;  // of load_module
 constexpr int most_dynamic_shared_bytes = 8;                             // of set_function_attribute
+constexpr int most_function_threads = 0;                                 // of get_function_attribute
+// Of get_device_attribute; of blocks and grids the first of three.
+constexpr int most_block_threads = 1, most_block_extent = 2, most_grid_extent = 5, most_shared_bytes = 97;
 
 struct Api {
     Code (*init)(unsigned) = nullptr;
@@ -34,6 +37,7 @@ struct Api {
     Code (*get_device)(DeviceId *, int) = nullptr;
     Code (*get_device_name)(char *, int, DeviceId) = nullptr;
     Code (*get_total_memory)(size_t *, DeviceId) = nullptr;
+    Code (*get_device_attribute)(int *, int, DeviceId) = nullptr;
     Code (*retain_primary_context)(Context *, DeviceId) = nullptr;
     Code (*release_primary_context)(DeviceId) = nullptr;
     Code (*push_context)(Context) = nullptr;
@@ -42,6 +46,7 @@ struct Api {
     Code (*load_module)(Module *, const void *, unsigned, int *, void **) = nullptr;
     Code (*unload_module)(Module) = nullptr;
     Code (*get_function)(Function *, Module, const char *) = nullptr;
+    Code (*get_function_attribute)(int *, int, Function) = nullptr;
     Code (*set_function_attribute)(Function, int, int) = nullptr;
     Code (*launch_kernel)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void **,
                           void **) = nullptr;

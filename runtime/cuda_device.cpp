@@ -112,6 +112,7 @@ public:
         info_.device = {kDLCUDA, ordinal};
         info_.native_context = context;
         HALATION_TRY(describe(device_, &info_));
+        HALATION_TRY(find_limits());
         put_code_ = put_code();
         HALATION_TRY(load(put_code_.c_str(), put_code_.size() + 1));
         for (const Put &put : puts) {
@@ -166,6 +167,12 @@ public:
         TRY_CUDA("cuCtxPushCurrent", current.code());
         LoadedFunction *function = nullptr;
         HALATION_TRY(find_function(launch.code, launch.entry, &function));
+        int most_threads = 0;
+        TRY_CUDA("cuFuncGetAttribute", api().get_function_attribute(&most_threads, most_function_threads, function->function));
+        const int64_t threads = int64_t(1) * launch.block[0] * launch.block[1] * launch.block[2];
+        if (threads > most_threads)
+            return fail(HALATION_UNSUPPORTED, "cuda: %s takes blocks of %lld threads, for which %s has registers up to %d",
+                        launch.entry, static_cast<long long>(threads), info_.name, most_threads);
         return allow_shared(launch, function);
     }
 
@@ -284,6 +291,22 @@ private:
         Module module;
         std::map<std::string, LoadedFunction> functions;
     };
+
+    halation_status find_limits() {
+        const auto find = [&](int attribute, int64_t *limit) -> halation_status {
+            int value = 0;
+            TRY_CUDA("cuDeviceGetAttribute", api().get_device_attribute(&value, attribute, device_));
+            *limit = value;
+            return HALATION_OK;
+        };
+        HALATION_TRY(find(most_shared_bytes, &limits_.shared_bytes));
+        HALATION_TRY(find(most_block_threads, &limits_.threads));
+        for (int d = 0; d < 3; d++) {
+            HALATION_TRY(find(most_grid_extent + d, &limits_.grid[d]));
+            HALATION_TRY(find(most_block_extent + d, &limits_.block[d]));
+        }
+        return HALATION_OK;
+    }
 
     static Address address_of(const void *data) { return reinterpret_cast<uintptr_t>(data); }
 

@@ -18,6 +18,12 @@ struct Location {
     uint64_t bytes;  // from there to the end of the memory, UINT64_MAX if that is not known
 };
 
+// What a device can give a launch.
+struct LaunchLimits {
+    int64_t shared_bytes, threads;  // of a block
+    int64_t grid[3], block[3];
+};
+
 // All functions that can fail leave the message in halation_last_message(). Calls are serialised by the context's mutex, but for
 // release(), which plans and users call at any time.
 class Device {
@@ -25,9 +31,11 @@ public:
     virtual ~Device() = default;
 
     const halation_device_info &info() const { return info_; }
+    const LaunchLimits &limits() const { return limits_; }
     virtual halation_status set_queue(void *native_queue) = 0;
 
-    // Device code: `load` knows it again by its address. `prepare` does what a launch would do on first use, and no more.
+    // Device code: `load` knows it again by its address. `prepare` does what a launch would do on first use, and no more; it
+    // refuses a launch that the function cannot have, as HALATION_UNSUPPORTED.
     virtual halation_status load(const void *code, size_t bytes) = 0;
     virtual halation_status prepare(const halation_launch &launch) = 0;
     virtual halation_status launch(const halation_launch &launch) = 0;
@@ -61,6 +69,7 @@ public:
 
 protected:
     halation_device_info info_{};
+    LaunchLimits limits_{};
 };
 
 // What the runtime knows of a backend: how many devices it has here, what they are, and how one is opened.

@@ -16,8 +16,30 @@ halation_status Handles::point_to(const char *name, const Location &location, ui
     return HALATION_OK;
 }
 
-GpuCall::GpuCall(const halation_plan &plan, const BoundKernel &bound, const Arguments &arguments, bool dry)
-    : plan_(plan), bound_(bound), dry_(dry) {
+namespace {
+
+halation_status check_limits(const Device &device, const halation_launch &launch) {
+    const LaunchLimits &limits = device.limits();
+    const char *backend = device.info().backend, *name = device.info().name;
+    const auto refuse = [&](const char *what, int64_t taken, int64_t most) {
+        return fail(HALATION_UNSUPPORTED, "%s: %s takes %lld %s; %s has %lld", backend, launch.entry,
+                    static_cast<long long>(taken), what, name, static_cast<long long>(most));
+    };
+    if (launch.shared_bytes > limits.shared_bytes)
+        return refuse("bytes of shared memory in a block", launch.shared_bytes, limits.shared_bytes);
+    const int64_t threads = int64_t(1) * launch.block[0] * launch.block[1] * launch.block[2];
+    if (threads > limits.threads) return refuse("threads in a block", threads, limits.threads);
+    for (int d = 0; d < 3; d++) {
+        if (launch.block[d] > limits.block[d]) return refuse("threads in a row of a block", launch.block[d], limits.block[d]);
+        if (launch.grid[d] > limits.grid[d]) return refuse("blocks in a row", launch.grid[d], limits.grid[d]);
+    }
+    return HALATION_OK;
+}
+
+}  // namespace
+
+GpuCall::GpuCall(const halation_plan &plan, const BoundKernel &bound, const Arguments &arguments, Mode mode)
+    : plan_(plan), bound_(bound), mode_(mode) {
     interface_.owner = this;
     interface_.kernel.allocate = [](halation_kernel_context *kernel, size_t bytes) {
         return of(kernel).plan_.context->scratch_of(0).allocate(bytes);
@@ -29,20 +51,20 @@ GpuCall::GpuCall(const halation_plan &plan, const BoundKernel &bound, const Argu
         of(kernel).result(fail(HALATION_INTERNAL_ERROR, "%s", message ? message : "an error without a message"));
     };
     interface_.kernel.load = [](halation_kernel_context *kernel, const void *code, size_t bytes) {
+        if (of(kernel).mode_ == Mode::check) return 0;
         return of(kernel).result(of(kernel).plan_.device->load(code, bytes));
     };
     interface_.kernel.launch = [](halation_kernel_context *kernel, const halation_launch *launch) {
-        GpuCall &call = of(kernel);
-        return call.result(call.dry_ ? call.plan_.device->prepare(*launch) : call.plan_.device->launch(*launch));
+        return of(kernel).result(of(kernel).launch(*launch));
     };
     interface_.kernel.device_allocate = [](halation_kernel_context *kernel, size_t bytes, uint64_t *handle) {
         GpuCall &call = of(kernel);
         *handle = 1;  // of a dry call: not 0, which is none
-        return call.dry_ ? 0 : call.result(call.plan_.device_memory->take(bytes, handle));
+        return call.dry() ? 0 : call.result(call.plan_.device_memory->take(bytes, handle));
     };
     interface_.kernel.device_release = [](halation_kernel_context *kernel, uint64_t handle) {
         GpuCall &call = of(kernel);
-        return call.dry_ ? 0 : call.result(call.plan_.device_memory->give_back(handle));
+        return call.dry() ? 0 : call.result(call.plan_.device_memory->give_back(handle));
     };
     call_.bind(bound, plan.problem, arguments, &interface_.kernel);
 }
@@ -77,6 +99,12 @@ void GpuCall::fill_sequences(int32_t entries, uint64_t handle, KernelBuffer *buf
     buffer->dim[1] = {0, entries, 6};
 }
 
+halation_status GpuCall::launch(const halation_launch &launch) {
+    if (!dry()) return plan_.device->launch(launch);
+    HALATION_TRY(check_limits(*plan_.device, launch));
+    return mode_ == Mode::prepare ? plan_.device->prepare(launch) : HALATION_OK;
+}
+
 int GpuCall::result(halation_status status) {
     if (status == HALATION_OK) return 0;
     if (status_ == HALATION_OK) {
@@ -89,7 +117,7 @@ int GpuCall::result(halation_status status) {
 halation_status GpuCall::run() {
     const int code = bound_.kernel->run(call_.argv);
     if (code == 0) return HALATION_OK;
-    if (!dry_) plan_.device_memory->give_back_all();
+    if (!dry()) plan_.device_memory->give_back_all();
     if (status_ == HALATION_OK)
         return fail(HALATION_INTERNAL_ERROR, "kernel %s: returned %d without a message", bound_.kernel->name, code);
     return fail(status_, "kernel %s: %s", bound_.kernel->name, message_);

@@ -33,8 +33,9 @@ private:
 // A call of one kernel. The buffers are filled by the caller.
 class GpuCall {
 public:
-    // `dry`: launches are looked up, not made, and nothing is allocated.
-    GpuCall(const halation_plan &plan, const BoundKernel &bound, const Arguments &arguments, bool dry);
+    // What becomes of launches: held against the device's limits; that, and made ready; made. Only the last allocates.
+    enum class Mode { check, prepare, launch };
+    GpuCall(const halation_plan &plan, const BoundKernel &bound, const Arguments &arguments, Mode mode);
 
     KernelBuffer &buffer(int tensor) { return call_.buffers[tensor]; }
     KernelBuffer &sequences() { return call_.sequences; }
@@ -54,12 +55,14 @@ private:
     };
 
     static GpuCall &of(halation_kernel_context *kernel) { return *reinterpret_cast<Interface *>(kernel)->owner; }
+    halation_status launch(const halation_launch &launch);
+    bool dry() const { return mode_ != Mode::launch; }
     // Keeps the first failure, with its message. What host code gets: 0 if all is well.
     int result(halation_status status);
 
     const halation_plan &plan_;
     const BoundKernel &bound_;
-    const bool dry_;
+    const Mode mode_;
     Interface interface_;
     KernelCall call_;
     halation_status status_ = HALATION_OK;

@@ -5,19 +5,32 @@
 namespace halation::runtime {
 namespace {
 
+// Kernels lay heads and sequences along axes of which a grid has no more blocks than this (CUDA).
+constexpr int64_t most_blocks = 65535;
+
+// A launch goes through as many tokens of every sequence as the longest has, and keeps memory for them. So a few long sequences
+// among many short ones, which would take a multiple of their own, get launches of their own: no sequence is there with others
+// this many times as long, if they are long enough to be worth a launch.
+constexpr int64_t most_times_longer = 4, worth_a_launch = 64;
+
+// Vectors of key channels that a launch may keep memory for: 2^28 floats.
+constexpr int64_t most_kept = int64_t(1) << 28;
+
 enum class Lengths { all, single, others };
 
 bool fits(const Sequence &sequence, Lengths lengths) {
     return lengths == Lengths::all || (sequence.length == 1) == (lengths == Lengths::single);
 }
 
-void add_launch(const Arguments &arguments, const BoundKernel *kernel, Lengths lengths, size_t words_apart, GpuTable *table) {
-    std::vector<int32_t> &words = table->words;
-    words.resize((words.size() + words_apart - 1) / words_apart * words_apart);
-    GpuLaunch launch{kernel, words.size(), 0, 1};
+int64_t cost(const TableEntry &entry) {
+    return std::max<int64_t>(entry.tokens, worth_a_launch);
+}
+
+std::vector<TableEntry> entries_of(const Arguments &arguments, bool takes_state, Lengths lengths) {
+    std::vector<TableEntry> entries;
     for (int64_t n = 0; n < arguments.sequences; n++) {
         const Sequence sequence = arguments.sequence(n);
-        const bool carries = kernel->takes_state && !sequence.skipped;
+        const bool carries = takes_state && !sequence.skipped;
         const bool hands_on = carries && arguments.writes_state;
         if (!fits(sequence, lengths) || (sequence.length == 0 && !hands_on)) continue;
         TableEntry entry;
@@ -27,12 +40,47 @@ void add_launch(const Arguments &arguments, const BoundKernel *kernel, Lengths l
         entry.read_row = carries && !sequence.from_zero ? static_cast<int32_t>(sequence.read_row) : -1;
         entry.write_row = hands_on ? static_cast<int32_t>(sequence.write_row) : -1;
         entry.flags = sequence.skipped ? 1 : 0;
-        const auto *begin = reinterpret_cast<const int32_t *>(&entry);
-        words.insert(words.end(), begin, begin + table_words);
-        launch.entries++;
-        launch.tokens = std::max(launch.tokens, entry.tokens);
+        entries.push_back(entry);
     }
-    if (launch.entries > 0) table->launches.push_back(launch);
+    return entries;
+}
+
+// Puts the longest first, unless all are alike enough for one launch.
+bool sort_by_length(std::vector<TableEntry> *entries) {
+    int64_t longest = 0, all = 0;
+    for (const TableEntry &entry : *entries) {
+        longest = std::max(longest, cost(entry));
+        all += cost(entry);
+    }
+    if (longest * static_cast<int64_t>(entries->size()) <= most_times_longer * all) return false;
+    std::stable_sort(entries->begin(), entries->end(),
+                     [](const TableEntry &a, const TableEntry &b) { return a.tokens > b.tokens; });
+    return true;
+}
+
+void add_launches(const halation_plan &plan, const Arguments &arguments, const BoundKernel *kernel, Lengths lengths,
+                  size_t words_apart, GpuTable *table) {
+    const int64_t most_sequences = std::max<int64_t>(most_blocks / plan.problem.value_heads, 1);
+    const int64_t most_tokens = most_kept / (plan.problem.value_heads * plan.problem.key_dim);
+    std::vector<TableEntry> entries = entries_of(arguments, kernel->takes_state, lengths);
+    const bool sorted = sort_by_length(&entries);
+    std::vector<int32_t> &words = table->words;
+    for (size_t next = 0; next < entries.size();) {
+        words.resize((words.size() + words_apart - 1) / words_apart * words_apart);
+        GpuLaunch launch{kernel, words.size(), 0, 1};
+        const int64_t shortest = sorted ? cost(entries[next]) / most_times_longer : 0;
+        for (; next < entries.size(); next++) {
+            const TableEntry &entry = entries[next];
+            const int32_t tokens = std::max(launch.tokens, entry.tokens);
+            const bool full = launch.entries == most_sequences || (launch.entries + 1) * int64_t(tokens) > most_tokens;
+            if (launch.entries > 0 && (full || cost(entry) < shortest)) break;
+            const auto *begin = reinterpret_cast<const int32_t *>(&entry);
+            words.insert(words.end(), begin, begin + table_words);
+            launch.entries++;
+            launch.tokens = tokens;
+        }
+        table->launches.push_back(launch);
+    }
 }
 
 }  // namespace
@@ -40,8 +88,8 @@ void add_launch(const Arguments &arguments, const BoundKernel *kernel, Lengths l
 void make_table(const halation_plan &plan, const Arguments &arguments, size_t alignment, GpuTable *table) {
     const size_t words_apart = alignment / sizeof(int32_t);
     const bool alike = plan.many == plan.one;
-    add_launch(arguments, plan.one, alike ? Lengths::all : Lengths::single, words_apart, table);
-    if (!alike) add_launch(arguments, plan.many, Lengths::others, words_apart, table);
+    add_launches(plan, arguments, plan.one, alike ? Lengths::all : Lengths::single, words_apart, table);
+    if (!alike) add_launches(plan, arguments, plan.many, Lengths::others, words_apart, table);
 }
 
 }  // namespace halation::runtime

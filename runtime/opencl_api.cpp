@@ -24,6 +24,7 @@ Api::Api() {
     library.find("clGetProgramBuildInfo", &get_build_info);
     library.find("clReleaseProgram", &release_program);
     library.find("clCreateKernel", &create_kernel);
+    library.find("clGetKernelWorkGroupInfo", &get_kernel_info);
     library.find("clReleaseKernel", &release_kernel);
     library.find("clSetKernelArg", &set_argument);
     library.find("clEnqueueNDRangeKernel", &enqueue_kernel);

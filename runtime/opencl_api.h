@@ -37,8 +37,11 @@ constexpr intptr_t context_platform = 0x1084;
 // What the clGet...Info functions are asked for.
 enum Parameter : uint32_t {
     device_type = 0x1000,
+    device_block_threads = 0x1004,
+    device_block_extents = 0x1005,
     device_base_alignment = 0x1019,  // in bits
     device_memory_bytes = 0x101F,
+    device_shared_bytes = 0x1023,
     device_name = 0x102B,
     device_platform = 0x1031,
     context_devices = 0x1081,
@@ -50,6 +53,7 @@ enum Parameter : uint32_t {
     memory_parent = 0x1107,
     memory_offset = 0x1108,
     program_build_log = 0x1183,
+    kernel_block_threads = 0x11B0,
     event_status = 0x11D3  // 0: complete, negative: failed
 };
 
@@ -80,6 +84,7 @@ struct Api {
     Code (*get_build_info)(Program, DeviceId, uint32_t, size_t, void *, size_t *) = nullptr;
     Code (*release_program)(Program) = nullptr;
     Kernel (*create_kernel)(Program, const char *, Code *) = nullptr;
+    Code (*get_kernel_info)(Kernel, DeviceId, uint32_t, size_t, void *, size_t *) = nullptr;
     Code (*release_kernel)(Kernel) = nullptr;
     Code (*set_argument)(Kernel, uint32_t, size_t, const void *) = nullptr;
     Code (*enqueue_kernel)(Queue, Kernel, uint32_t, const size_t *, const size_t *, const size_t *, uint32_t, const Event *,

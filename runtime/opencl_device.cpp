@@ -99,6 +99,7 @@ public:
         uint32_t bits = 0;
         TRY_CL("clGetDeviceInfo", api().get_device_info(device_, device_base_alignment, sizeof bits, &bits, nullptr));
         alignment_ = std::max<size_t>(bits / 8, 64);
+        HALATION_TRY(find_limits());
         info_.native_context = context_;
         return set_queue(queue);
     }
@@ -141,7 +142,15 @@ public:
 
     halation_status prepare(const halation_launch &launch) override {
         Kernel kernel = nullptr;
-        return find_kernel(launch, &kernel);
+        HALATION_TRY(find_kernel(launch, &kernel));
+        size_t most_threads = 0;
+        TRY_CL("clGetKernelWorkGroupInfo",
+               api().get_kernel_info(kernel, device_, kernel_block_threads, sizeof most_threads, &most_threads, nullptr));
+        const int64_t threads = int64_t(1) * launch.block[0] * launch.block[1] * launch.block[2];
+        if (static_cast<uint64_t>(threads) > most_threads)
+            return fail(HALATION_UNSUPPORTED, "opencl: %s takes blocks of %lld threads; of this function %s takes up to %zu",
+                        launch.entry, static_cast<long long>(threads), info_.name, most_threads);
+        return HALATION_OK;
     }
 
     halation_status launch(const halation_launch &launch) override {
@@ -282,6 +291,21 @@ private:
         std::vector<int32_t> words;
         Event event = nullptr;
     };
+
+    halation_status find_limits() {
+        uint64_t shared = 0;
+        size_t threads = 0, block[3] = {};
+        TRY_CL("clGetDeviceInfo", api().get_device_info(device_, device_shared_bytes, sizeof shared, &shared, nullptr));
+        TRY_CL("clGetDeviceInfo", api().get_device_info(device_, device_block_threads, sizeof threads, &threads, nullptr));
+        TRY_CL("clGetDeviceInfo", api().get_device_info(device_, device_block_extents, sizeof block, block, nullptr));
+        limits_.shared_bytes = static_cast<int64_t>(shared);
+        limits_.threads = static_cast<int64_t>(threads);
+        for (int d = 0; d < 3; d++) {
+            limits_.grid[d] = INT32_MAX;  // OpenCL names none
+            limits_.block[d] = static_cast<int64_t>(block[d]);
+        }
+        return HALATION_OK;
+    }
 
     halation_status make(int32_t ordinal) {
         std::vector<Found> found;

@@ -81,7 +81,7 @@ halation_status make_plan(const halation_problem *given, halation_plan *plan) {
     plan->one = &plan->kernels[0];
     plan->many = chosen.many == chosen.one ? plan->one : &plan->kernels[1];
     allow_value_split(plan);
-    return HALATION_OK;
+    return plan->device ? check_gpu(*plan) : HALATION_OK;
 }
 
 }  // namespace halation::runtime

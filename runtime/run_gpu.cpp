@@ -2,7 +2,9 @@
 #include "gpu_call.h"
 #include "gpu_table.h"
 #include "status.h"
+#include "text.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace halation::runtime {
@@ -81,6 +83,7 @@ public:
         HALATION_TRY(check_carried(plan_, arguments_));
         make_table(plan_, arguments_, device_.alignment(), &table_);
         if (table_.launches.empty()) return HALATION_OK;
+        HALATION_TRY(check_kept());
         HALATION_TRY(reach_tensors());
         HALATION_TRY(reach_states());
         HALATION_TRY(reach_table());
@@ -90,6 +93,22 @@ public:
     }
 
 private:
+    // What kernels keep between launches of their own, too: where keys are kept as features, all of a sequence's.
+    halation_status check_kept() const {
+        if (plan_.final[carried_normalizer] < 0) return HALATION_OK;
+        const int64_t most = INT32_MAX / (plan_.problem.value_heads * plan_.problem.key_dim);
+        for (const GpuLaunch &launch : table_.launches)
+            if (launch.tokens >= most - launch.kernel->kernel->chunk)
+                return fail(
+                    HALATION_UNSUPPORTED,
+                    "a sequence has %d tokens; with %lld heads of %lld key channels, kernels of backend %s take fewer than "
+                    "%lld in a call: carry the state from call to call",
+                    launch.tokens, static_cast<long long>(plan_.problem.value_heads),
+                    static_cast<long long>(plan_.problem.key_dim), plan_.problem.backend,
+                    static_cast<long long>(most - launch.kernel->kernel->chunk));
+        return HALATION_OK;
+    }
+
     halation_status reach(int tensor, const TensorView &view, KernelBuffer *buffer) {
         const TensorSpec &spec = plan_.tensors[tensor];
         const Reach reach = reach_of(spec, view);
@@ -118,11 +137,17 @@ private:
     halation_status reach_tensors() {
         for (int i = 0; i <= plan_.output; i++) {
             TensorView view = arguments_.tensors[i];
-            if (view.data) {
+            bool empty = !view.data;
+            for (int axis = 0; axis < plan_.tensors[i].rank; axis++) empty |= view.extent[axis] == 0;
+            if (!empty) {
                 HALATION_TRY(reach(i, view, &buffers_[i]));
                 continue;
             }
-            for (int axis = 0; axis < plan_.tensors[i].rank; axis++) view.stride[axis] = 0;  // without elements: any address
+            // Without tokens. Kernels look at the nearest token there is, whose values they drop: one must be there.
+            for (int axis = 0; axis < plan_.tensors[i].rank; axis++) {
+                view.extent[axis] = std::max<int64_t>(view.extent[axis], 1);
+                view.stride[axis] = 0;
+            }
             HALATION_TRY(reach_filler(i, view, &buffers_[i]));
         }
         return HALATION_OK;
@@ -152,7 +177,7 @@ private:
     }
 
     halation_status call(const GpuLaunch &launch) {
-        GpuCall call(plan_, *launch.kernel, arguments_, false);
+        GpuCall call(plan_, *launch.kernel, arguments_, GpuCall::Mode::launch);
         for (int i = 0; i < plan_.tensor_count; i++) call.buffer(i) = buffers_[i];
         const TensorSpec &output = plan_.tensors[plan_.output];
         halide_dimension_t *dim = call.buffer(plan_.output).dim;
@@ -180,18 +205,49 @@ private:
     KernelBuffer buffers_[most_tensors];
 };
 
+// A call of one token of one sequence that launches nothing, as if the problem had that many key channels.
+halation_status dry_call(const halation_plan &plan, const BoundKernel &bound, GpuCall::Mode mode, int64_t key_dim) {
+    Problem problem = plan.problem;
+    problem.key_dim = key_dim;
+    const Arguments none{};
+    GpuCall call(plan, bound, none, mode);
+    for (int i = 0; i < plan.tensor_count; i++)
+        GpuCall::fill(plan.tensors[i], compact_view(plan.tensors[i], problem), 1, &call.buffer(i));
+    GpuCall::fill_sequences(1, 1, &call.sequences());
+    return call.run();
+}
+
+halation_status dry_calls(const halation_plan &plan, GpuCall::Mode mode, int64_t key_dim) {
+    HALATION_TRY(dry_call(plan, *plan.one, mode, key_dim));
+    return plan.many == plan.one ? HALATION_OK : dry_call(plan, *plan.many, mode, key_dim);
+}
+
+// What a block takes grows with the key channels. Where that is too much for the device, the caller learns how many it can have.
+halation_status dry_calls(const halation_plan &plan, GpuCall::Mode mode) {
+    const int64_t wanted = plan.problem.key_dim;
+    const halation_status status = dry_calls(plan, mode, wanted);
+    if (status != HALATION_UNSUPPORTED) return status;
+    Text<700> reason;
+    reason.add("%s", halation_last_message());
+    int64_t most = 0;
+    if (plan.one->kernel->key_dim == 0 && plan.many->kernel->key_dim == 0)
+        for (int64_t above = wanted; above - most > 1;) {
+            const int64_t between = most + (above - most) / 2;
+            (dry_calls(plan, mode, between) == HALATION_OK ? most : above) = between;
+        }
+    if (most == 0) return fail(HALATION_UNSUPPORTED, "%s", reason.c_str());
+    return fail(HALATION_UNSUPPORTED, "key_dim: got %lld; may be 1 to %lld on this device: %s", static_cast<long long>(wanted),
+                static_cast<long long>(most), reason.c_str());
+}
+
 }  // namespace
 
+halation_status check_gpu(const halation_plan &plan) {
+    return dry_calls(plan, GpuCall::Mode::check);
+}
+
 halation_status prepare_gpu(const halation_plan &plan) {
-    Arguments none{};
-    for (const BoundKernel *bound : {plan.one, plan.many}) {
-        GpuCall call(plan, *bound, none, true);
-        for (int i = 0; i < plan.tensor_count; i++)
-            GpuCall::fill(plan.tensors[i], compact_view(plan.tensors[i], plan.problem), 1, &call.buffer(i));
-        GpuCall::fill_sequences(1, 1, &call.sequences());
-        HALATION_TRY(call.run());
-    }
-    return HALATION_OK;
+    return dry_calls(plan, GpuCall::Mode::prepare);
 }
 
 halation_status run_gpu(const halation_plan &plan, const Arguments &arguments) {

@@ -6,6 +6,9 @@
 
 namespace halation::runtime {
 
+// Whether the device can have the launches of the plan's kernels, as far as that can be told without loading them.
+halation_status check_gpu(const halation_plan &plan);
+
 // Once, when the plan is made: loads the device code of its kernels, so that no call has to.
 halation_status prepare_gpu(const halation_plan &plan);
 

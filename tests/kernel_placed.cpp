@@ -35,7 +35,7 @@ Placed::Placed(Type type, std::vector<int64_t> shape, const Placing &placing) : 
     for (size_t axis = 0; axis < shape_.size() && elements_; axis++) {
         const int64_t reach = (shape_[axis] - 1) * strides_[axis];
         elements_ += reach;
-        if (chance(10)) {
+        if (chance(10) && !placing.forwards) {
             strides_[axis] = -strides_[axis];
             first_ += reach;
         }

@@ -19,9 +19,10 @@ DLDataType dl_type(Type type);
 
 struct Placing {
     Meets meets = Meets::end;
-    int64_t gap = 0;     // elements between rows, full of NaN
-    unsigned seed = 0;   // other than 0: any order of the axes, gaps anywhere, some axes backwards
-    int broadcast = -1;  // an axis along which the tensor is constant: stride 0
+    int64_t gap = 0;        // elements between rows, full of NaN
+    unsigned seed = 0;      // other than 0: any order of the axes, gaps anywhere, some axes backwards
+    bool forwards = false;  // no axis backwards, which some devices do not take
+    int broadcast = -1;     // an axis along which the tensor is constant: stride 0
 };
 
 class Placed {
@@ -33,6 +34,10 @@ public:
     // Overwrites the elements, then looks at everything else.
     bool nothing_else_was_written();
     void make_read_only() { memory_->make_read_only(); }
+    // From the lowest element to the end of the highest; the element of index 0 is that far from the lowest.
+    uint8_t *data() const { return memory_->data(); }
+    size_t bytes() const { return static_cast<size_t>(elements_ * width()); }
+    size_t first_byte() const { return static_cast<size_t>(first_ * width()); }
     halation::Tensor view() const { return {at(first_), dl_type(type_), shape_, strides_}; }
 
 private:

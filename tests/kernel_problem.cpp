@@ -1,4 +1,5 @@
 #include "kernel_problem.h"
+#include "kernel_device.h"
 
 #include "oracle/rounding.h"
 
@@ -163,6 +164,7 @@ std::vector<Recurrence> all_recurrences() {
         std::vector<std::string> maps;
         for (int i = 0; i < table.kernel_count; i++) {
             const halation_kernel &kernel = table.kernels[i];
+            if (kernel.backend != tested_backend()) continue;
             const std::string map = kernel.feature_map ? kernel.feature_map : "";
             if (!std::strcmp(kernel.recurrence, table.rows[r].name) && std::find(maps.begin(), maps.end(), map) == maps.end())
                 maps.push_back(map);
@@ -208,6 +210,7 @@ std::vector<std::pair<Type, Type>> all_types() {
     std::vector<std::pair<Type, Type>> all;
     const halation_kernel_table &table = *halation_kernels();
     for (int i = 0; i < table.kernel_count; i++) {
+        if (table.kernels[i].backend != tested_backend()) continue;
         const std::pair<Type, Type> types = {type_of(table.kernels[i].type), type_of(table.kernels[i].gate_type)};
         if (std::find(all.begin(), all.end(), types) == all.end()) all.push_back(types);
     }

@@ -1,4 +1,5 @@
 #include "kernel_run.h"
+#include "kernel_device.h"
 
 #include <catch2/catch.hpp>
 
@@ -39,7 +40,7 @@ public:
             Placed &placed = place(over ? "final_" + name.substr(8) : name, tensor.type, tensor.shape);
             placed.put(tensor);
             if (!over) placed.make_read_only();
-            tensors_.emplace_back(name, placed.view());
+            tensors_.emplace_back(name, &placed);
         }
         result("o", problem.type, problem.shape(row_.output_dims));
         if (!how.snapshot_slots.empty()) states("snapshot_");
@@ -49,25 +50,9 @@ public:
 
     Results run(const Kernel &kernel) {
         halation::Plan plan(context(how_.threads), problem_for(problem_, kernel));
-        halation::Batch batch;
-        const auto vector = [](auto &values) {
-            return values.empty() ? halation::Tensor() : halation::Tensor(values.data(), {static_cast<int64_t>(values.size())});
-        };
-        batch.offsets = vector(problem_.offsets);
-        batch.cache_offsets = vector(problem_.cache_offsets);
-        batch.read_slots = vector(how_.read_slots);
-        batch.write_slots = vector(how_.write_slots);
-        batch.has_initial_state = vector(how_.has_initial_state);
-        batch.snapshot_sequences = vector(how_.snapshot_sequences);
-        batch.snapshot_tokens = vector(how_.snapshot_tokens);
-        batch.snapshot_slots = vector(how_.snapshot_slots);
-        std::unique_ptr<Guarded> workspace;
-        if (how_.nan_workspace) {
-            batch.workspace_bytes = (plan.workspace(tensors_, batch) + 63) / 64 * 64;
-            workspace = std::make_unique<Guarded>(batch.workspace_bytes, Meets::end);
-            batch.workspace = workspace->data();
-        }
-        plan.run(tensors_, batch);
+        if (how_.nan_workspace && on_device()) leave_nan(plan);
+        call(plan);
+        fetch();
         Results results;
         results.choice = plan.describe();
         for (const auto &name : results_) {
@@ -81,6 +66,34 @@ public:
     }
 
 private:
+    void call(halation::Plan &plan) {
+        const halation::NamedTensors tensors = views();
+        halation::Batch batch;
+        const auto vector = [](auto &values) {
+            return values.empty() ? halation::Tensor() : halation::Tensor(values.data(), {static_cast<int64_t>(values.size())});
+        };
+        batch.offsets = vector(problem_.offsets);
+        batch.cache_offsets = vector(problem_.cache_offsets);
+        batch.read_slots = vector(how_.read_slots);
+        batch.write_slots = vector(how_.write_slots);
+        batch.has_initial_state = vector(how_.has_initial_state);
+        batch.snapshot_sequences = vector(how_.snapshot_sequences);
+        batch.snapshot_tokens = vector(how_.snapshot_tokens);
+        batch.snapshot_slots = vector(how_.snapshot_slots);
+        std::unique_ptr<Guarded> workspace;
+        if (how_.nan_workspace && !on_device()) {
+            batch.workspace_bytes = (plan.workspace(tensors, batch) + 63) / 64 * 64;
+            workspace = std::make_unique<Guarded>(batch.workspace_bytes, Meets::end);
+            batch.workspace = workspace->data();
+        }
+        plan.run(tensors, batch);
+    }
+    // A device's scratch memory is the plan's, which keeps what the last call left there.
+    void leave_nan(halation::Plan &plan) const {
+        Problem spoilt = problem_;
+        for (auto &[name, tensor] : spoilt.inputs) std::fill(tensor.data.begin(), tensor.data.end(), untouched_byte);
+        Runner(spoilt, how_).call(plan);
+    }
     std::vector<int64_t> state_shape(const char *dims) const {
         std::vector<int64_t> shape = problem_.shape(dims);
         if (how_.slots) shape[0] = how_.slots;
@@ -90,6 +103,7 @@ private:
         Placing placing;
         placing.meets = how_.meets;
         placing.gap = how_.padded ? 3 : 0;
+        placing.forwards = tested_backend() == "opencl";
         if (how_.layout_seed) placing.seed = how_.layout_seed + static_cast<unsigned>(std::hash<std::string>()(name));
         const auto broadcast = how_.broadcast.find(name);
         if (broadcast != how_.broadcast.end()) placing.broadcast = static_cast<int>(broadcast->second);
@@ -105,16 +119,37 @@ private:
         if (row_.normalizer_dims) result(which + "normalizer", Type::f32, state_shape(row_.normalizer_dims));
     }
     void result(const std::string &name, Type type, const std::vector<int64_t> &shape) {
-        tensors_.emplace_back(name, place(name, type, shape).view());
+        tensors_.emplace_back(name, &place(name, type, shape));
         results_.push_back(name);
+    }
+    // As a call takes them: where they were placed, or copies of that on the device.
+    halation::NamedTensors views() {
+        halation::NamedTensors all;
+        for (const auto &[name, placed] : tensors_) {
+            if (on_device()) copies_.try_emplace(placed, device_context(), *placed);
+            all.emplace_back(name, on_device() ? copies_.at(placed).view() : placed->view());
+        }
+        return all;
+    }
+    void fetch() {
+        for (const auto &[name, placed] : placed_) {
+            const auto copy = copies_.find(placed.get());
+            if (copy == copies_.end()) continue;
+            INFO(problem_.text() << ": " << name);
+            const bool result = std::find(results_.begin(), results_.end(), name) != results_.end();
+            bool changed = false;
+            CHECK(copy->second.fetch(result ? placed.get() : nullptr, &changed));
+            CHECK((result || !changed));
+        }
     }
 
     const Problem &problem_;
     const halation_row &row_;
     const How &how_;
     std::map<std::string, std::unique_ptr<Placed>> placed_;
+    std::map<Placed *, DeviceCopy> copies_;
     std::vector<std::string> results_;
-    halation::NamedTensors tensors_;
+    std::vector<std::pair<std::string, Placed *>> tensors_;
 };
 
 }  // namespace
@@ -124,6 +159,7 @@ std::string Kernel::text() const {
 }
 
 halation::Context &context(int threads) {
+    if (on_device()) return device_context();
     static std::map<int, std::unique_ptr<halation::Context>> all;
     auto &found = all[threads];
     if (!found) {
@@ -139,6 +175,7 @@ halation::Context &context(int threads) {
 
 halation::Problem problem_for(const Problem &problem, const Kernel &kernel) {
     halation::Problem result(problem.recurrence.row->name, problem.H, problem.HV, problem.K, problem.V);
+    result.backend = tested_backend().c_str();
     result.isa = kernel.isa.empty() ? nullptr : kernel.isa.c_str();
     result.feature_map = problem.recurrence.feature_map.empty() ? nullptr : problem.recurrence.feature_map.c_str();
     result.form = kernel.form;
@@ -167,7 +204,8 @@ void each_kernel(const Problem &problem, const std::function<void(const Kernel &
         }
         std::set<std::string> isas;
         for (int i = 0; i < table.kernel_count; i++)
-            if (!std::strcmp(table.kernels[i].recurrence, row.name)) isas.insert(table.kernels[i].isa);
+            if (table.kernels[i].backend == tested_backend() && !std::strcmp(table.kernels[i].recurrence, row.name))
+                isas.insert(table.kernels[i].isa);
         for (const std::string &isa : isas) {
             const Kernel kernel{form, isa};
             const halation::Problem asked = problem_for(problem, kernel);

@@ -24,7 +24,7 @@ struct How {
     bool padded = false;         // NaN between the rows of every tensor
     bool in_place = false;       // the final state over the initial one
     bool final_state = true;     // wanted at all
-    bool nan_workspace = false;  // the caller's own, full of NaN
+    bool nan_workspace = false;  // the caller's own, full of NaN; on a device the plan's, after a call with NaN everywhere
     std::vector<int64_t> read_slots, write_slots;
     std::vector<uint8_t> has_initial_state;
     int64_t slots = 0;  // of the final and snapshot states; 0: one a sequence
