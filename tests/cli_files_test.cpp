@@ -320,7 +320,7 @@ TEST_CASE_METHOD(Cli, "cli: checks what the kernels and the files say") {
     CHECK(std::count(outcome.error.begin(), outcome.error.end(), '\n') == 1);
 
     // Nothing checked is not all right.
-    outcome = halation("check " + path("in") + " --backend opencl");
+    outcome = halation("check " + path("in") + " --backend opencl --form parallel");
     CHECK(outcome.code == 1);
     CHECK(outcome.error.find("nothing was checked") != std::string::npos);
 }
