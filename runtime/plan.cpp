@@ -95,6 +95,8 @@ extern "C" halation_status halation_can_run(halation_context *context, const hal
         {
             std::lock_guard<std::mutex> lock(context->mutex);
             status = make_plan(problem, plan.get());
+            // How many threads a kernel has registers for is known once its code is loaded.
+            if (status == HALATION_OK && plan->device && !plan->device->capturing()) status = prepare_gpu(*plan);
         }
         if (choice) {
             *choice = status == HALATION_OK ? plan->choice : HALATION_INIT(halation_choice);

@@ -202,7 +202,8 @@ typedef struct halation_choice {
 } halation_choice;
 
 /* Whether the problem can be run: HALATION_OK, or HALATION_INVALID_ARGUMENT / HALATION_UNSUPPORTED with the
- * reason in `choice` and in halation_last_message(). Runs nothing. `choice` may be NULL. */
+ * reason in `choice` and in halation_last_message(). Runs nothing; of a device's kernels the code is loaded. `choice` may be
+ * NULL. */
 HALATION_API halation_status halation_can_run(halation_context *context, const halation_problem *problem,
                                               halation_choice *choice);
 
