@@ -230,10 +230,11 @@ halation_status dry_calls(const halation_plan &plan, GpuCall::Mode mode) {
     Text<700> reason;
     reason.add("%s", halation_last_message());
     int64_t most = 0;
+    const auto search = plan.device->capturing() ? mode : GpuCall::Mode::prepare;  // registers count, too
     if (plan.one->kernel->key_dim == 0 && plan.many->kernel->key_dim == 0)
         for (int64_t above = wanted; above - most > 1;) {
             const int64_t between = most + (above - most) / 2;
-            (dry_calls(plan, mode, between) == HALATION_OK ? most : above) = between;
+            (dry_calls(plan, search, between) == HALATION_OK ? most : above) = between;
         }
     if (most == 0) return fail(HALATION_UNSUPPORTED, "%s", reason.c_str());
     return fail(HALATION_UNSUPPORTED, "key_dim: got %lld; may be 1 to %lld on this device: %s", static_cast<long long>(wanted),
