@@ -29,7 +29,7 @@ struct Batch {
     Halide::Expr skipped(const Halide::Expr &h) const { return field(5, h) != 0; }
 
     // A tensor as the chunk algorithm asks for it: a Func of the dims of kernel_dims(dims), which finds the element in the buffer
-    // of dims such as BTHK. `row`: what the last coordinate is where dims begins with N; B is the sequence's own.
+    // of dims such as BTHK. `initial_state`: the last coordinate is the row that the state is read from, not the sequence's B.
     Halide::Func placed(const std::string &name, const std::string &dims, const Halide::Func &buffer,
                         const std::vector<Halide::Expr> &extents, bool initial_state = false) const;
 
