@@ -1,6 +1,7 @@
 #include "carry_registers.h"
 
 #include "carry.h"
+#include "lowered_names.h"
 
 namespace halation {
 
@@ -49,19 +50,11 @@ private:
     Expr visit(const Let *op) override { return with_let(op); }
 
     bool is_state(const std::string &name) const {
-        return is_func(name, names_.state_before) || is_func(name, names_.state_after);
-    }
-    // Halide may number an allocation.
-    static bool is_func(const std::string &name, const std::string &func) {
-        return name == func || name.compare(0, func.size() + 1, func + ".") == 0;
-    }
-    // A loop's name is that of its Func, stage and Var, to which Halide may add.
-    bool is_chunk_loop(const std::string &name) const {
-        return (name + ".").find("." + names_.chunk_loop + ".") != std::string::npos;
+        return is_of_func(name, names_.state_before) || is_of_func(name, names_.state_after);
     }
     const std::string *copied_to(const std::string &name) const {
         for (const auto &[func, output] : names_.copies)
-            if (is_func(name, func)) return &output;
+            if (is_of_func(name, func)) return &output;
         return nullptr;
     }
     std::string array() const { return names_.state_before + ".registers"; }
@@ -90,7 +83,7 @@ private:
             threads_.pop_back();
             return result;
         }
-        if (!is_chunk_loop(op->name)) return IRMutator::visit(op);
+        if (!is_loop_over(op->name, names_.chunk_loop)) return IRMutator::visit(op);
         if (op->for_type != ForType::Serial) fail("the loop over chunks must be serial");
         if (threads_.empty()) fail("the loop over chunks must be inside a block");
         if (chunk_loop_ || ++chunk_loops_ > 1) fail("more than one loop over the chunks of one state; is it partitioned?");
@@ -113,7 +106,7 @@ private:
     }
 
     Stmt visit(const ProducerConsumer *op) override {
-        if (op->is_producer && is_func(op->name, names_.state_before)) {
+        if (op->is_producer && is_of_func(op->name, names_.state_before)) {
             if (!chunk_loop_) fail("the state before a chunk is computed outside the loop over chunks");
             // At the first chunk only: before the loop, so that it is on its way while other things are.
             first_ = common_subexpression_elimination(
@@ -157,7 +150,7 @@ private:
         return op->memory_type == MemoryType::Stack ? mutate(op->body) : IRMutator::visit(op);
     }
     Stmt visit(const Free *op) override {
-        return is_state(op->name) || is_func(op->name, names_.final_state_copy) ? Evaluate::make(0) : IRMutator::visit(op);
+        return is_state(op->name) || is_of_func(op->name, names_.final_state_copy) ? Evaluate::make(0) : IRMutator::visit(op);
     }
 
     Expr visit(const Call *op) override { return is_any_marker(op) ? mutate(op->args[0]) : IRMutator::visit(op); }

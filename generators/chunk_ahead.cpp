@@ -1,5 +1,7 @@
 #include "chunk_ahead.h"
 
+#include "lowered_names.h"
+
 #include <algorithm>
 #include <map>
 
@@ -9,10 +11,6 @@ using namespace Halide;
 using namespace Halide::Internal;
 
 namespace {
-
-bool is_func(const std::string &name, const std::string &func) {
-    return name == func || name.compare(0, func.size() + 1, func + ".") == 0;
-}
 
 // What there is in the code of a staged Func.
 class Contents : public IRVisitor {
@@ -95,7 +93,7 @@ private:
     std::vector<std::pair<std::string, Type>> registers_;
 
     Stmt visit(const For *op) override {
-        if (loop_ || (op->name + ".").find("." + names_.chunk_loop + ".") == std::string::npos) return IRMutator::visit(op);
+        if (loop_ || !is_loop_over(op->name, names_.chunk_loop)) return IRMutator::visit(op);
         loop_ = op;
         Contents contents;
         op->body.accept(&contents);
@@ -132,7 +130,7 @@ private:
 
     Stmt visit(const ProducerConsumer *op) override {
         const bool staged = op->is_producer && std::any_of(names_.staged.begin(), names_.staged.end(),
-                                                           [&](const std::string &func) { return is_func(op->name, func); });
+                                                           [&](const std::string &func) { return is_of_func(op->name, func); });
         if (!loop_ || !staged) return IRMutator::visit(op);
         Contents contents;
         op->body.accept(&contents);

@@ -1,0 +1,20 @@
+// The names of Funcs and loops in a lowered kernel, to which Halide may add.
+#ifndef HALATION_GENERATORS_LOWERED_NAMES_H
+#define HALATION_GENERATORS_LOWERED_NAMES_H
+
+#include <string>
+
+namespace halation {
+
+// An allocation or producer of the Func: its name, or that and a number.
+inline bool is_of_func(const std::string &name, const std::string &func) {
+    return name == func || name.compare(0, func.size() + 1, func + ".") == 0;
+}
+
+// A loop over the Var: its name is that of its Func, stage and Var.
+inline bool is_loop_over(const std::string &name, const std::string &var) {
+    return (name + ".").find("." + var + ".") != std::string::npos;
+}
+
+}  // namespace halation
+#endif
