@@ -22,7 +22,6 @@ public:
     GeneratorParam<Type> type{"type", Float(32)};
     GeneratorParam<Type> gate_type{"gate_type", Float(32)};
     GeneratorParam<int> key_dim{"key_dim", 0}, value_dim{"value_dim", 0};  // 0: any
-    GeneratorParam<std::string> parameters{"parameters", ""};              // of the schedule
 
     void configure() {
         const Row &row = row_named(recurrence);
