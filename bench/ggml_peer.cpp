@@ -27,6 +27,7 @@ public:
         buffer_ = ggml_backend_alloc_ctx_tensors(context_, backend_);
         if (!buffer_) throw std::runtime_error("ggml has not enough memory");
         for (const Input &input : inputs_) fill(input);
+        if (mask_) fill_mask();
     }
     ~Graph() {
         if (buffer_) ggml_backend_buffer_free(buffer_);
@@ -77,6 +78,12 @@ private:
             ggml_tensor *a = unit(K, H, n), *b = add(-0.01f, 0.01f, false, K, H, n);
             return ggml_rwkv_wkv7(context_, r, w, k, v, a, b, plain(K * V * H, B, 1));
         }
+        if (name == "softmax") {  // the mask: what of the cache each query sees
+            const int64_t cached = s.cached, seen = cached + T;
+            mask_ = ggml_new_tensor_4d(context_, GGML_TYPE_F16, seen, T, 1, 1);
+            return ggml_flash_attn_ext(context_, plain(K, T, HV, B), plain(K, seen, H, B), plain(V, seen, H, B), mask_,
+                                       1 / std::sqrt(static_cast<float>(K)), 0, 0);
+        }
         // ssm_scan: a state of N values per channel. dt goes through softplus there.
         const bool mamba_2 = name == "gated";
         const int64_t N = K, heads = mamba_2 ? HV : V, channels = mamba_2 ? V : 1;
@@ -104,11 +111,21 @@ private:
         ggml_backend_tensor_set(ids_, ids.data(), 0, ids.size() * sizeof(int32_t));
     }
 
+    // Query t sees the keys up to its own, which is the last but T - 1 - t.
+    void fill_mask() {
+        const int64_t seen = mask_->ne[0], tokens = mask_->ne[1];
+        std::vector<ggml_fp16_t> values(static_cast<size_t>(seen * tokens), ggml_fp32_to_fp16(0));
+        for (int64_t t = 0; t < tokens; t++)
+            for (int64_t key = seen - tokens + t + 1; key < seen; key++)
+                values[static_cast<size_t>(t * seen + key)] = ggml_fp32_to_fp16(-INFINITY);
+        ggml_backend_tensor_set(mask_, values.data(), 0, values.size() * sizeof(ggml_fp16_t));
+    }
+
     ggml_backend_t backend_;
     ggml_context *context_ = nullptr;
     ggml_cgraph *graph_ = nullptr;
     ggml_backend_buffer_t buffer_ = nullptr;
-    ggml_tensor *ids_ = nullptr;
+    ggml_tensor *ids_ = nullptr, *mask_ = nullptr;
     std::vector<Input> inputs_;
     std::mt19937 random_{1};
 };
@@ -120,7 +137,8 @@ std::function<void()> ggml_call(const halation_row &row, const halation_problem 
     const bool square = p.key_dim == p.value_dim,
                ours = name == "gated_delta" || name == "kda" || name == "gla" || name == "rwkv6" || name == "rwkv7";
     const bool scan = name == "gated" || name == "ssm";
-    if (p.type.bits != 32 || p.heads != p.value_heads || !((ours && square) || scan)) return nullptr;
+    if (name != "softmax" && (p.heads != p.value_heads || !((ours && square) || scan))) return nullptr;
+    if (p.type.bits != 32) return nullptr;
     const auto graph = std::make_shared<Graph>(name, p, sizes, threads);
     return [graph] { graph->run(); };
 }

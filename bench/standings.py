@@ -29,7 +29,8 @@ def main():
     options = arguments.parse_args()
     bench = Bench(options.halation)
     print(heading(bench, options.commit or version_here()))
-    for section in (beside_ggml, decoding, limits, threads, lengths, dimensions, types, short_sequences, instruction_sets):
+    for section in (beside_ggml, decoding, softmax, limits, threads, lengths, memory, dimensions, types, short_sequences,
+                    instruction_sets):
         print(section(bench), flush=True)
 
 
@@ -109,6 +110,13 @@ def decoding(bench):
     return section("One token", " ".join(words), peers_table(bench.results(*words), DECODE_AIMS))
 
 
+def softmax(bench):
+    rows = []
+    for what, words in (("decode after 4096 cached tokens", ("--tokens", "1")), ("prefill, T 2048", ("--tokens", "2048"))):
+        rows += [[what, milliseconds(r), share(r), ratio(r, "ggml")] for r in bench.results("softmax", *words, "--peers")]
+    return section("softmax", "softmax --tokens 1,2048 --peers", table(["", "ms", "limit", "x ggml"], rows))
+
+
 def limits(bench):
     names = WITH_HEADS + OTHERS
     shares = {name: [name] for name in names}
@@ -142,6 +150,18 @@ def lengths(bench):
     others = ("65536", "4095", "4097")
     rows = over(bench, "4096", others, lambda tokens: ("--heads-count", "4", "--tokens", tokens))
     return section("Time a token, T 4096 = 1; aim 1.05", f"{' '.join(SAMPLE)} --heads-count 4 --tokens T", table(["", *others], rows))
+
+
+def memory(bench):
+    """Each in a process of its own, so that what earlier calls left is not counted as there already."""
+    lengths_shown = ("1024", "4096", "65536")
+    rows = []
+    for name in SAMPLE + ["rwkv7", "ssm", "softmax"]:
+        shown = lengths_shown if name != "softmax" else lengths_shown[:2]
+        cells = [bench.results(name, "--heads-count", "4", "--tokens", tokens, "--repetitions", "1")[0] for tokens in shown]
+        rows.append([name, *(f"{cell['memory_bytes'] / 2**20:.1f}" for cell in cells), *["-"] * (len(lengths_shown) - len(cells))])
+    return section("Memory beyond inputs and outputs, MiB, pages of code included; aim: a few, whatever T",
+                   "NAME --heads-count 4 --tokens T --json FILE (memory_bytes)", table(["", *lengths_shown], rows))
 
 
 def dimensions(bench):

@@ -1,5 +1,6 @@
 // halation bench: the time of kernels on random inputs, beside what the machine could do and what others do.
 #include "bench/ggml_peer.h"
+#include "bench/memory.h"
 #include "bench/paired.h"
 #include "bench/plain_loop.h"
 #include "bench/work.h"
@@ -161,7 +162,7 @@ private:
 
     void measure(const std::function<void()> &run, BenchResult &result) const {
         // Short calls are repeated until a measurement takes a millisecond, so that the clock does not matter.
-        run();
+        result.memory = bench::memory_taken(run);
         const int calls = std::max(1, static_cast<int>(1e-3 / std::max(bench::seconds_of(run), 1e-7)));
         std::vector<double> times;
         for (int i = 0; i < options_.repetitions; i++) {

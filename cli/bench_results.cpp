@@ -48,6 +48,7 @@ void write_bench(const std::string &path, const BenchFile &file) {
     for (const BenchResult &result : file.results) {
         Json one;
         each_field(result, [&](const char *name, const auto &value) { one[name] = value; });
+        if (result.memory >= 0) one["memory_bytes"] = result.memory;  // to be read, not compared
         json["results"].push_back(one);
     }
     safetensors::write_whole(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");

@@ -17,6 +17,7 @@ struct BenchResult {
     double least = 0, median = 0;         // seconds of a call
     double multiply_adds = 0, limit = 0;  // of a call; seconds at this machine's best
     std::string binding;                  // what that is: multiply-adds, exps or memory
+    int64_t memory = -1;                  // bytes that the first call took beyond its tensors; -1: not known
     std::map<std::string, double> peers;  // by name: median of the ratios peer / ours, taken in turn
 
     // What must be the same for two results to be compared.
