@@ -22,6 +22,9 @@
 #   RECURRENCE_SOURCES, SCHEDULE_SOURCES  recurrences and schedules of your own: halation::RegisterRow, RegisterSchedule
 #   GENERATOR     the program that makes the kernels, if it is yours
 #
+# Kernels for CUDA are PTX and, where ptxas is found (HALATION_PTXAS), machine code for HALATION_CUDA_ARCHITECTURES (default
+# 80;90). How many registers each takes is in NAME.registers.txt beside its object file.
+#
 # Kernels are made again when the program that makes them changes, each by itself.
 function(halation_add_kernels target)
     set(lists RECURRENCES FORMS TYPES GATES FEATURE_MAPS KEY_DIMS VALUE_DIMS BACKENDS ISAS SCHEDULE TUNED VARIANTS
@@ -340,6 +343,24 @@ function(halation_keep_only list_name allowed)
     set(${list_name} ${those} PARENT_SCOPE)
 endfunction()
 
+set(HALATION_CUDA_ARCHITECTURES 80 90 CACHE STRING "Compute capabilities for which kernels hold machine code; others compile PTX")
+
+# What is said to the generator of machine code for CUDA: nothing where there is no ptxas, and the driver's own compiler makes it
+# when a kernel is first used.
+function(halation_cubin_words target result)
+    find_program(HALATION_PTXAS ptxas DOC "CUDA's assembler; without it kernels for CUDA are PTX only")
+    set(${result} "" PARENT_SCOPE)
+    if(HALATION_PTXAS AND HALATION_CUDA_ARCHITECTURES)
+        foreach(architecture IN LISTS HALATION_CUDA_ARCHITECTURES)
+            if(NOT architecture MATCHES "^[1-9][0-9]+$")
+                message(FATAL_ERROR "halation_add_kernels(${target}): HALATION_CUDA_ARCHITECTURES has '${architecture}'; may be numbers such as 80;90")
+            endif()
+        endforeach()
+        list(JOIN HALATION_CUDA_ARCHITECTURES "," list)
+        set(${result} ptxas=${HALATION_PTXAS} cuda=${list} PARENT_SCOPE)
+    endif()
+endfunction()
+
 function(halation_make_kernels target table generator variants)
     set(directory ${CMAKE_CURRENT_BINARY_DIR}/${target})
     file(MAKE_DIRECTORY ${directory})
@@ -348,8 +369,17 @@ function(halation_make_kernels target table generator variants)
         string(REPLACE " " ";" words "${variant}")
         string(REGEX REPLACE "^name=([^ ]*) .*$" "\\1" name "${variant}")
         set(object ${directory}/${name}.o)
+        set(cubins "")
+        set(registers "")
+        if(variant MATCHES " backend=cuda ")
+            halation_cubin_words("${target}" cubins)
+            if(cubins)
+                set(registers ${directory}/${name}.registers.txt)
+            endif()
+        endif()
         add_custom_command(OUTPUT ${object}
-            COMMAND ${generator} kernel ${directory} ${words}
+            BYPRODUCTS ${registers}
+            COMMAND ${generator} kernel ${directory} ${cubins} ${words}
             DEPENDS ${generator}
             COMMENT "Kernel ${name}"
             VERBATIM)

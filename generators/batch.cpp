@@ -1,5 +1,6 @@
 #include "batch.h"
 
+#include "math.h"
 #include "row.h"
 
 namespace halation {
@@ -18,8 +19,8 @@ Expr Batch::key_head(const Expr &h) const {
     return unsafe_promise_clamped((h % value_heads) / key_head_step % key_heads, 0, key_heads - 1);
 }
 
-Func Batch::placed(const std::string &name, const std::string &dims, const Func &buffer, const std::vector<Expr> &extents,
-                   bool initial_state) const {
+Func Batch::placed(const std::string &name, const std::string &dims, const Func &buffer, const Type &type,
+                   const std::vector<Expr> &extents, bool initial_state) const {
     const std::string letters = kernel_dims(dims);
     const Var d("d"), v("v"), h("h"), t("t");
     std::vector<Var> point;
@@ -56,7 +57,7 @@ Func Batch::placed(const std::string &name, const std::string &dims, const Func 
         place.push_back(unsafe_promise_clamped(row, 0, extents.back() - 1));
     }
     Func f(name + "_placed");
-    f(point) = buffer(place);
+    f(point) = float_of_bits(type, buffer(place));
     return f;
 }
 

@@ -24,12 +24,8 @@ private:
         branches = true;
         IRVisitor::visit(op);
     }
-    void visit(const Allocate *op) override {
-        branches = true;  // intermediate results of its own
-        IRVisitor::visit(op);
-    }
     void visit(const IfThenElse *op) override {
-        branches = true;  // something that is not for every thread
+        branches |= op->else_case.defined();
         IRVisitor::visit(op);
     }
     void visit(const Store *op) override {
@@ -46,7 +42,8 @@ private:
 // waits for a load where it is issued.
 class SplitLoads : public IRMutator {
 public:
-    explicit SplitLoads(std::string array) : array_(std::move(array)) {}
+    // `own`: what the code stores, intermediate results among it.
+    SplitLoads(std::string array, std::vector<std::string> own) : array_(std::move(array)), own_(std::move(own)) {}
 
     std::vector<std::pair<std::string, Type>> registers;
     std::vector<Stmt> loads;
@@ -54,19 +51,35 @@ public:
 private:
     using IRMutator::visit;
     const std::string array_;
+    const std::vector<std::string> own_;
+    std::vector<Expr> conditions_;  // around what is visited
 
-    Expr from_register(const Expr &load) {
+    // Floats, and those that are kept as bits; other integers are what says where to load from.
+    static bool is_value(const Type &type) { return type.is_float() || type == UInt(16); }
+
+    Expr visit(const Load *op) override {
+        if (!is_value(op->type) || std::find(own_.begin(), own_.end(), op->name) != own_.end()) return IRMutator::visit(op);
         const std::string name = array_ + "." + std::to_string(registers.size());
-        const Type type = load.type();
-        registers.emplace_back(name, type);
-        loads.push_back(Store::make(name, load, 0, Parameter(), const_true(), ModulusRemainder()));
-        return Load::make(type, name, 0, Buffer<>(), Parameter(), const_true(), ModulusRemainder());
+        registers.emplace_back(name, op->type);
+        Stmt load = Store::make(name, op, 0, Parameter(), const_true(), ModulusRemainder());
+        for (const Expr &condition : conditions_) load = IfThenElse::make(condition, load);
+        loads.push_back(load);
+        return Load::make(op->type, name, 0, Buffer<>(), Parameter(), const_true(), ModulusRemainder());
     }
-    // Integers are what says where to load from.
-    Expr visit(const Load *op) override { return op->type.is_float() ? from_register(op) : IRMutator::visit(op); }
     Expr visit(const Call *op) override {
-        const bool guarded_load = op->is_intrinsic(Call::if_then_else) && op->type.is_float() && op->args[1].as<Load>();
-        return guarded_load ? from_register(op) : IRMutator::visit(op);
+        if (!op->is_intrinsic(Call::if_then_else)) return IRMutator::visit(op);
+        conditions_.push_back(op->args[0]);
+        const Expr then = mutate(op->args[1]);
+        conditions_.pop_back();
+        std::vector<Expr> args = {op->args[0], then};
+        if (op->args.size() == 3) args.push_back(mutate(op->args[2]));
+        return Call::make(op->type, op->name, args, op->call_type);
+    }
+    Stmt visit(const IfThenElse *op) override {
+        conditions_.push_back(op->condition);
+        const Stmt then = mutate(op->then_case);
+        conditions_.pop_back();
+        return IfThenElse::make(op->condition, then);
     }
 };
 
@@ -135,11 +148,14 @@ private:
         Contents contents;
         op->body.accept(&contents);
         if (contents.branches) return IRMutator::visit(op);
+        const auto is_own = [&](const std::string &name) {
+            return std::find(contents.stored.begin(), contents.stored.end(), name) != contents.stored.end();
+        };
         for (const std::string &load : contents.loaded)
-            if (std::find(stored_.begin(), stored_.end(), load) != stored_.end())
+            if (!is_own(load) && std::find(stored_.begin(), stored_.end(), load) != stored_.end())
                 throw CompileError("asking for chunks ahead: " + op->name + " reads " + load +
                                    ", which is computed in the same loop");
-        SplitLoads split(op->name + ".ahead");
+        SplitLoads split(op->name + ".ahead", contents.stored);
         const Stmt storing = split.mutate(InlineLets().mutate(substitute(lets_, op->body)));
         registers_.insert(registers_.end(), split.registers.begin(), split.registers.end());
         const Stmt loading = Block::make(split.loads);

@@ -7,6 +7,7 @@
 #include "chunk.h"
 #include "chunk_ahead.h"
 #include "guard.h"
+#include "math.h"
 #include "recurrence.h"
 
 namespace halation {
@@ -26,7 +27,7 @@ public:
     void configure() {
         const Row &row = row_named(recurrence);
         for (const RowInput &input : row.inputs)
-            inputs_[input.name] = add_input<Buffer<>>(input.name, input.is_gate ? gate_type : type, rank_of(input.dims));
+            inputs_[input.name] = add_input<Buffer<>>(input.name, type_of_bits(type_of(input)), rank_of(input.dims));
         initial_state_ = add_input<Buffer<>>("initial_state", Float(32), 4);
         if (row.normalized) initial_normalizer_ = add_input<Buffer<>>("initial_normalizer", Float(32), 3);
         sequences_ = add_input<Buffer<>>("sequences", Int(32), 2);
@@ -34,7 +35,7 @@ public:
         most_tokens_ = add_input<int32_t>("most_tokens");
         key_head_step_ = add_input<int32_t>("key_head_step");
         key_heads_ = add_input<int32_t>("key_heads");
-        o_ = add_output<Buffer<>>("o", type, 4);
+        o_ = add_output<Buffer<>>("o", type_of_bits(type), 4);
         final_state_ = add_output<Buffer<>>("final_state", Float(32), 4);
         if (row.normalized) final_normalizer_ = add_output<Buffer<>>("final_normalizer", Float(32), 3);
     }
@@ -56,9 +57,9 @@ public:
         if (key_dim != 0) in.key_dim = static_cast<int>(key_dim);
         if (value_dim != 0) in.value_dim = static_cast<int>(value_dim);
         for (const RowInput &input : row.inputs)
-            in.tensors[input.name] =
-                batch.placed(input.name, input.dims, *inputs_.at(input.name), free_extents(*inputs_.at(input.name)));
-        in.initial_state = batch.placed("initial_state", "NGKV", *initial_state_, free_extents(*initial_state_), true);
+            in.tensors[input.name] = batch.placed(input.name, input.dims, *inputs_.at(input.name), type_of(input),
+                                                  free_extents(*inputs_.at(input.name)));
+        in.initial_state = batch.placed("initial_state", "NGKV", *initial_state_, Float(32), free_extents(*initial_state_), true);
         in.tokens = batch.tokens(h);
         in.most_tokens = *most_tokens_;
         in.has_initial_state = batch.read_row(h) >= 0;
@@ -67,10 +68,10 @@ public:
         in.final_place = {batch.value_head(h), row_written};
         in.feature_map = std::string(feature_map).empty() ? row.default_feature_map : std::string(feature_map);
         if (row.normalized)
-            in.initial_normalizer =
-                batch.placed("initial_normalizer", "NGK", *initial_normalizer_, free_extents(*initial_normalizer_), true);
+            in.initial_normalizer = batch.placed("initial_normalizer", "NGK", *initial_normalizer_, Float(32),
+                                                 free_extents(*initial_normalizer_), true);
         in.scale = *scale_;
-        in.output_type = type;
+        in.output_type = Float(32);
         in.solve_type = machine.has_double ? Float(64) : Float(32);
         in.chunk = form == Form::recurrent ? 1 : machine.chunk;
         in.one_pass = false;
@@ -82,7 +83,7 @@ public:
         const Expr at = n_ * batch.value_heads + g_;
         const auto in_h = [&](const Expr &e) { return Internal::substitute("h", at, e); };
         const Expr inside = in_h(t_ < batch.tokens(h));
-        const Expr value = m_.output(v_, at, t_);
+        const Expr value = bits_of(type, m_.output(v_, at, t_));
         placed_ = Func("placed");
         placed_(v_, g_, t_, n_) = mark_copy_out(select(in_h(batch.skipped(h)), cast(value.type(), 0), value),
                                                 {v_, g_, in_h(batch.first_token(h)) + t_, in_h(batch.batch(h))}, inside);
@@ -130,6 +131,8 @@ public:
     }
 
 private:
+    Type type_of(const RowInput &input) const { return input.is_gate ? gate_type : type; }
+
     // Of the buffer: with B or N.
     static int rank_of(const std::string &dims) {
         const bool rows = dims[0] == 'B' || dims[0] == 'N';

@@ -1,5 +1,8 @@
 #include "kernel_files.h"
 
+#include "../schedules/machines.h"
+#include "device_code.h"
+
 #include <algorithm>
 #include <cstring>
 #include <iostream>
@@ -52,6 +55,27 @@ std::vector<std::pair<std::string, std::string>> generator_parameters(const Vari
     return all;
 }
 
+Halide::Internal::AbstractGeneratorPtr generator_of(const Variant &v) {
+    const Halide::GeneratorContext context(Halide::Target(v.halide_target()));
+    auto generator = Halide::Internal::GeneratorRegistry::create(v.generator(), context);
+    for (const auto &[name, value] : generator_parameters(v)) generator->set_generatorparam_value(name, value);
+    return generator;
+}
+
+// Halide's generator command line puts into an object file what Halide made of the device code; here it is made more of.
+void write_cuda_kernel(const Variant &v, const std::string &directory, const std::vector<std::string> &kinds,
+                       const Cubins &cubins) {
+    const std::string stem = directory + "/" + v.name;
+    const Halide::Module module = with_device_code(generator_of(v)->build_module(v.name), [&](const std::string &ptx) {
+        const int most_registers = v.form == "recurrent" ? gpu_machine(v.backend).most_decode_registers : 0;
+        return cuda_code(most_registers ? with_most_registers(ptx, most_registers) : ptx, cubins, stem);
+    });
+    std::map<Halide::OutputFileType, std::string> files;
+    for (const auto &[type, info] : Halide::Internal::get_output_info(module.target()))
+        if (std::find(kinds.begin(), kinds.end(), info.name) != kinds.end()) files[type] = stem + info.extension;
+    module.compile(files);
+}
+
 }  // namespace
 
 void Reporter::warning(const char *message) {
@@ -78,7 +102,8 @@ void run_halide(std::vector<std::string> arguments) {
     std::cerr << said;
 }
 
-void write_kernel(const Variant &v, const std::string &directory, const std::vector<std::string> &kinds) {
+void write_kernel(const Variant &v, const std::string &directory, const std::vector<std::string> &kinds, const Cubins &cubins) {
+    if (v.backend == "cuda") return write_cuda_kernel(v, directory, kinds, cubins);
     std::string list;
     for (const std::string &kind : kinds) list += (list.empty() ? "" : ",") + kind;
     std::vector<std::string> arguments = {"halation", "-g", v.generator(), "-f", v.name, "-o", directory, "-e", list};
@@ -88,10 +113,7 @@ void write_kernel(const Variant &v, const std::string &directory, const std::vec
 }
 
 std::string loop_nest_of(const Variant &v) {
-    const Halide::GeneratorContext context(Halide::Target(v.halide_target()));
-    const auto generator = Halide::Internal::GeneratorRegistry::create(v.generator(), context);
-    for (const auto &[name, value] : generator_parameters(v)) generator->set_generatorparam_value(name, value);
-    Halide::Pipeline pipeline = generator->build_pipeline();
+    Halide::Pipeline pipeline = generator_of(v)->build_pipeline();
     const Held held;
     pipeline.print_loop_nest();
     return std::regex_replace(held.text(), std::regex(R"(\.[vr][0-9]+\b|\$[0-9]+|_[0-9]+(?=_intm))"), "");

@@ -2,6 +2,7 @@
 #ifndef HALATION_GENERATORS_KERNEL_FILES_H
 #define HALATION_GENERATORS_KERNEL_FILES_H
 
+#include "cubins.h"
 #include "variant.h"
 
 namespace halation {
@@ -21,8 +22,9 @@ public:
 void run_halide(std::vector<std::string> arguments);
 
 // Writes files of the kernel into `directory`, each named after the variant. `kinds` are Halide's: object, assembly, stmt,
-// stmt_html, ...
-void write_kernel(const Variant &variant, const std::string &directory, const std::vector<std::string> &kinds);
+// stmt_html, ... A kernel for CUDA gets machine code as well if `cubins` says of what, and NAME.registers.txt beside it.
+void write_kernel(const Variant &variant, const std::string &directory, const std::vector<std::string> &kinds,
+                  const Cubins &cubins = {});
 
 // The loops of the kernel, as Halide prints them before it simplifies anything, without the numbers that make its names unique:
 // two kernels can be compared line by line.

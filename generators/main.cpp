@@ -1,6 +1,7 @@
 // halation_generate: makes the kernels of a build.
 //
-//     halation_generate kernel DIR WORD...                     one object file, of the variant that the words make
+//     halation_generate kernel DIR WORD...                     one object file, of the variant that the words make; for CUDA,
+//                                                              ptxas=PROGRAM cuda=80,90 puts machine code into it
 //     halation_generate table FUNCTION VARIANTS OUT.cpp       the kernel table of a file of variants, one a line
 //     halation_generate recurrences                            the names of those it knows
 //     halation_generate -g GENERATOR -o DIR target=TARGET ...   Halide's own generator command line
@@ -20,7 +21,7 @@ namespace halation {
 namespace {
 
 constexpr const char *usage =
-    "usage: halation_generate kernel DIR name=NAME recurrence=... form=... isa=... [type=...] [gates=...] ...\n"
+    "usage: halation_generate kernel DIR [ptxas=PROGRAM cuda=80,90] name=NAME recurrence=... form=... isa=... [type=...] ...\n"
     "       halation_generate table FUNCTION VARIANTS OUT.cpp\n"
     "       halation_generate recurrences\n"
     "       halation_generate -g GENERATOR -o DIR target=TARGET ...   (Halide's own options; target=host: this machine)\n";
@@ -63,9 +64,33 @@ int generate_table(const std::string &function, const std::string &variants, con
     return 0;
 }
 
+// The first two words, if they say of what machine code is to be made.
+Cubins take_cubins(std::vector<std::string> *words) {
+    Cubins cubins;
+    const auto take = [&](const std::string &key) -> std::string {
+        if (words->empty() || words->front().rfind(key, 0) != 0) return "";
+        const std::string value = words->front().substr(key.size());
+        words->erase(words->begin());
+        return value;
+    };
+    cubins.ptxas = take("ptxas=");
+    std::istringstream list(take("cuda="));
+    for (std::string word; std::getline(list, word, ',');) {
+        const int architecture = std::atoi(word.c_str());
+        if (architecture < 50 || std::to_string(architecture) != word)
+            throw Halide::CompileError("cuda: got '" + word + "'; may be architectures such as 80 or 90, with commas between");
+        cubins.architectures.push_back(architecture);
+    }
+    if (cubins.ptxas.empty() != cubins.architectures.empty())
+        throw Halide::CompileError("ptxas=PROGRAM and cuda=ARCHITECTURE,... are given together or not at all");
+    return cubins;
+}
+
 int main_or_throw(const std::string &program, const std::vector<std::string> &words) {
     if (words.size() >= 2 && words[0] == "kernel") {
-        write_kernel(Variant::parse({words.begin() + 2, words.end()}), words[1], {"object"});
+        std::vector<std::string> rest(words.begin() + 2, words.end());
+        const Cubins cubins = take_cubins(&rest);
+        write_kernel(Variant::parse(rest), words[1], {"object"}, cubins);
         return 0;
     }
     if (words.size() == 1 && words[0] == "recurrences") {

@@ -28,6 +28,32 @@ Expr exp_of_float(Expr x) {
     return select(x < least, 0.0f, result);
 }
 
+Expr bfloat16_bits(Expr x) {
+    const Expr bits = reinterpret<uint32_t>(x), quiet = (bits >> 16) | 0x40;
+    const Expr rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    return cast<uint16_t>(select(not_a_number(x), quiet, rounded));
+}
+
+// 2^-14 is the least normal float16; below it a unit of the result is 2^-24. From 65520 on the nearest is infinity.
+Expr float16_bits(Expr x) {
+    const auto bits = [](uint32_t value) { return Internal::make_const(UInt(32), value); };
+    const Expr all = reinterpret<uint32_t>(x), size = bits_without_sign(x);
+    const Expr normal = (size - bits(112u << 23) + bits(0xfff) + ((size >> 13) & 1)) >> 13;
+    const Expr subnormal = cast<uint32_t>(round(reinterpret<float>(min(size, bits(0x38800000u))) * 16777216.0f));
+    const Expr result = select(size > bits(0x7f800000u), bits(0x7e00), size >= bits(0x477ff000u), bits(0x7c00),
+                               size < bits(0x38800000u), subnormal, normal);
+    return cast<uint16_t>(((all >> 16) & 0x8000) | result);
+}
+
+Expr float_of_float16_bits(Expr bits) {
+    const auto constant = [](uint32_t value) { return Internal::make_const(UInt(32), value); };
+    const Expr sign = (bits & 0x8000) << 16, exponent = bits & 0x7c00, rest = (bits & 0x7fff) << 13;
+    const Expr subnormal = reinterpret<uint32_t>(cast<float>(bits & 0x3ff) * 5.9604644775390625e-8f);
+    const Expr size =
+        select(exponent == 0, subnormal, exponent == 0x7c00, rest + constant(224u << 23), rest + constant(112u << 23));
+    return reinterpret<float>(sign | size);
+}
+
 }  // namespace
 
 Expr not_a_number(Expr x) {
@@ -42,10 +68,21 @@ Expr quotient(Expr x, Expr y) {
 // instruction for it.
 Expr narrowed(Type type, Expr x) {
     if (type == Float(16)) return select(not_a_number(x), reinterpret(Float(16), cast<uint16_t>(0x7e00)), cast(type, x));
-    if (type != BFloat(16)) return cast(type, x);
-    const Expr bits = reinterpret<uint32_t>(x), quiet = (bits >> 16) | 0x40;
-    const Expr rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-    return reinterpret(BFloat(16), cast<uint16_t>(select(not_a_number(x), quiet, rounded)));
+    return type == BFloat(16) ? reinterpret(BFloat(16), bfloat16_bits(x)) : cast(type, x);
+}
+
+Type type_of_bits(Type type) {
+    return type.bits() == 16 ? UInt(16) : type;
+}
+
+Expr bits_of(Type type, Expr x) {
+    return type == BFloat(16) ? bfloat16_bits(x) : type == Float(16) ? float16_bits(x) : x;
+}
+
+Expr float_of_bits(Type type, Expr bits) {
+    if (type.bits() != 16) return bits;
+    const Expr wide = cast<uint32_t>(bits);
+    return type == BFloat(16) ? reinterpret<float>(wide << 16) : float_of_float16_bits(wide);
 }
 
 Expr natural_exp(Expr x) {

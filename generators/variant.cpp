@@ -86,7 +86,6 @@ Variant Variant::parse(const std::vector<std::string> &words) {
     if (!reason.empty()) throw Halide::CompileError(v.recurrence + " has no " + v.form + " form: " + reason);
     if (v.on_gpu()) {
         require_one_of("isa of a GPU", v.isa, {"gpu"});
-        require_one_of("type of a GPU kernel", v.type, {"f32"});
         require_one_of("form of a GPU kernel", v.form, {"recurrent", "chunkwise"});
         if (recurrence.generator != "halation_chunk") throw Halide::CompileError(v.recurrence + " has no kernels for GPUs");
         if (!v.schedule.empty() || !v.parameters.empty())

@@ -35,7 +35,8 @@ int add_tensor(halation_plan *plan, const char *name, const char *dims, halation
     spec.carried = -1;
     const Problem &problem = plan->problem;
     spec.type = role == HALATION_ROLE_DATA ? problem.type : role == HALATION_ROLE_GATE ? problem.gate_type : float32;
-    spec.kernel_type = spec.type;
+    // Kernels of GPUs see 16-bit floats as integers.
+    spec.kernel_type = plan->device && spec.type.bits == 16 ? DLDataType{kDLUInt, 16, 1} : spec.type;
     spec.bytes = spec.type.bits / 8;
     return plan->tensor_count++;
 }

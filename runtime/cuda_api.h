@@ -28,6 +28,7 @@ constexpr int most_dynamic_shared_bytes = 8;                             // of s
 constexpr int most_function_threads = 0;                                 // of get_function_attribute
 // Of get_device_attribute; of blocks and grids the first of three.
 constexpr int most_block_threads = 1, most_block_extent = 2, most_grid_extent = 5, most_shared_bytes = 97;
+constexpr int capability_major = 75, capability_minor = 76;
 
 struct Api {
     Code (*init)(unsigned) = nullptr;

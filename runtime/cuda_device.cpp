@@ -1,12 +1,14 @@
 // CUDA, by its driver interface: a context and a stream, the caller's or the primary context and its default stream, which the
 // CUDA runtime uses too. Nothing here waits but the copies that say so.
 #include "cuda_api.h"
+#include "cuda_code.h"
 #include "device.h"
 #include "status.h"
 
 #include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace halation::runtime {
 namespace {
@@ -146,19 +148,27 @@ public:
         return HALATION_OK;
     }
 
-    halation_status load(const void *code, size_t) override {
+    halation_status load(const void *code, size_t bytes) override {
         if (modules_.count(code)) return HALATION_OK;
         const Current current(context_);
         TRY_CUDA("cuCtxPushCurrent", current.code());
-        char log[1500] = {};
-        int options[] = {jit_error_log_buffer, jit_error_log_buffer_bytes};
-        void *values[] = {log, reinterpret_cast<void *>(sizeof log - 1)};
-        Module module = nullptr;
-        const Code failure = api().load_module(&module, code, 2, options, values);
-        if (failure != 0)
-            return fail(failure == out_of_memory ? HALATION_OUT_OF_MEMORY : HALATION_INTERNAL_ERROR,
-                        "cuda: %s took no kernel: %s: %.600s", info_.name, code_text(failure).c_str(), log);
-        modules_[code] = {module, {}};
+        std::vector<const void *> choices;
+        HALATION_TRY(choose_code(code, bytes, architecture_, &choices));
+        for (const void *choice : choices) {
+            char log[1500] = {};
+            int options[] = {jit_error_log_buffer, jit_error_log_buffer_bytes};
+            void *values[] = {log, reinterpret_cast<void *>(sizeof log - 1)};
+            Module module = nullptr;
+            const Code failure = api().load_module(&module, choice, 2, options, values);
+            if (failure == 0) {
+                modules_[code] = {module, {}};
+                return HALATION_OK;
+            }
+            // A driver older than the machine code may still compile the PTX.
+            if (failure == out_of_memory || choice == choices.back())
+                return fail(failure == out_of_memory ? HALATION_OUT_OF_MEMORY : HALATION_INTERNAL_ERROR,
+                            "cuda: %s took no kernel: %s: %.600s", info_.name, code_text(failure).c_str(), log);
+        }
         return HALATION_OK;
     }
 
@@ -299,6 +309,10 @@ private:
             *limit = value;
             return HALATION_OK;
         };
+        int64_t major = 0, minor = 0;
+        HALATION_TRY(find(capability_major, &major));
+        HALATION_TRY(find(capability_minor, &minor));
+        architecture_ = static_cast<int>(10 * major + minor);
         HALATION_TRY(find(most_shared_bytes, &limits_.shared_bytes));
         HALATION_TRY(find(most_block_threads, &limits_.threads));
         for (int d = 0; d < 3; d++) {
@@ -341,6 +355,7 @@ private:
     Context context_ = nullptr;
     Stream stream_ = nullptr;
     bool primary_ = false;
+    int architecture_ = 0;  // 90: compute capability 9.0
     std::string put_code_;
     std::map<const void *, LoadedModule> modules_;
 };

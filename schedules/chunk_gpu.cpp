@@ -81,15 +81,16 @@ void prepared_normalizer(Chunk &m) {
 // it and `rows` key channels, so that a decay per key channel is followed from token to token.
 void prepared_products(Chunk &m, int rows) {
     const int C = m.chunk;
-    Var pair("pair"), dy("dy"), dx("dx");
+    Var rest("rest"), dy("dy"), dx("dx");
     m.products.compute_root().never_partition_all().bound(m.w, 0, m.writers).bound(m.j, 0, C).bound(m.i, 0, C);
-    m.products.fuse(m.j, m.i, pair).reorder(m.w, pair, m.c, m.h).gpu_blocks(m.c, m.h).gpu_threads(pair);
+    m.products.reorder(m.w, m.j, m.i, m.c, m.h).gpu_blocks(m.c, m.h).gpu_threads(m.j, m.i);
     for (Func *f : {&m.reads, &m.writes})
         f->compute_at(m.products, m.c)
             .store_in(MemoryType::GPUShared)
-            .split(m.d, dy, dx, prepare_threads, TailStrategy::RoundUp)
-            .reorder(dx, dy)
-            .gpu_threads(dx);
+            .split(m.d, dy, dx, C, TailStrategy::RoundUp)
+            .split(dy, rest, dy, C, TailStrategy::RoundUp)
+            .reorder(dx, dy, rest)
+            .gpu_threads(dx, dy);
     for (auto [sums, keys] : {std::make_pair(&m.query_sums, &m.query_keys), std::make_pair(&m.solve_sums, &m.solve_keys)}) {
         if (!sums->defined()) continue;
         SplitSum split = split_sum(*sums, keys->x, rows);
@@ -124,7 +125,7 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
     if (C > 1 || normalized) {
         reads = m.reads.clone_in(m.reads_from_start);
         writes = m.writes.clone_in(m.writes_to_end);
-        prepared_products(m, rows);
+        prepared_products(m, machine.product_rows);
         if (!m.key_decay) prepared_decays(m);
     }
 
@@ -149,13 +150,14 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
             .gpu_threads(dx, dy)
             .unroll(token)
             .unroll(which);
-        if (!m.key_decay || C == 1) m.staged.push_back(f);  // otherwise made of decays that go from token to token
+        m.staged.push_back(f);
     };
     if (m.key_decay && C > 1) {
         token_vectors(m.reads_from_start, m.r, m.i);
         token_vectors(m.writes_to_end, m.w, m.j);
         Var dy("dy"), dx("dx");
         shared(m.decays.whole).split(m.d, dy, dx, tile, TailStrategy::RoundUp).gpu_threads(dx, dy);
+        m.staged.push_back(m.decays.whole);
         for (auto [decays, vectors] :
              {std::make_pair(&m.decays.through, &m.reads_from_start), std::make_pair(&m.decays.after, &m.writes_to_end)}) {
             decays->compute_at(*vectors, dx).bound(m.i, 0, C);
@@ -226,9 +228,11 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
         split.handed.reorder(m.r, m.i, m.v, split.group).unroll(m.r).unroll(m.i).gpu_threads(m.v, split.group);
         split.summed.compute_at(split.handed, m.v).unroll(m.r).unroll(m.i);
         split.summed.update().reorder(m.r, m.i, split.row).unroll(m.r).unroll(m.i).unroll(split.row);
-        shared(m.state_reads).bound(m.r, 0, m.readers).bound(m.i, 0, C).bound_extent(m.v, tile);
-        m.state_reads.reorder(m.r, m.v, m.i).gpu_threads(m.v, m.i);
-        m.state_reads.update().reorder(m.r, m.v, m.i).gpu_threads(m.v, m.i);
+        // Summed in a register: in shared memory, all would wait between zero and the sum.
+        Func state_reads = m.state_reads.in();
+        shared(state_reads).bound(m.r, 0, m.readers).bound(m.i, 0, C).bound_extent(m.v, tile);
+        state_reads.reorder(m.r, m.v, m.i).unroll(m.r).gpu_threads(m.v, m.i);
+        m.state_reads.compute_at(state_reads, m.r).store_in(MemoryType::Register);
     }
 
     // ---- what is written

@@ -96,6 +96,20 @@ struct halation_kernel_table {
     int32_t kernel_count;
 };
 
+/* Device code for several architectures of one backend, as a kernel hands it to `load`: this, part_count parts, and what they
+ * point to. CUDA's, with a kernel for each: code that does not begin with the magic word is PTX or one cubin. */
+#define HALATION_DEVICE_CODE_MAGIC "HALATION" /* without the 0 at its end */
+typedef struct halation_device_code {
+    char magic[8];
+    uint32_t part_count;
+    uint32_t reserved; /* 0 */
+} halation_device_code;
+typedef struct halation_device_code_part {
+    uint32_t architecture; /* 90: machine code for compute capability 9.x, x >= 0; 0: PTX with a 0 at its end, for any */
+    uint32_t bytes;
+    uint64_t offset; /* from the beginning of the halation_device_code */
+} halation_device_code_part;
+
 /* A launch of device code, as a kernel's host code asks for it. */
 typedef struct halation_launch {
     const void *code;  /* as it was given to `load`: its address is its identity */
