@@ -55,11 +55,19 @@ private:
     using IRMutator::visit;
     const std::string array_;
 
+    std::vector<Expr> loaded_;
+
+    // The same load once: an exponential, say, has its argument in many places.
     Expr from_register(const Expr &load) {
-        const std::string name = array_ + "." + std::to_string(registers.size());
+        const auto known =
+            std::find_if(loaded_.begin(), loaded_.end(), [&](const Expr &other) { return equal(load, other); }) - loaded_.begin();
+        const std::string name = array_ + "." + std::to_string(known);
         const Type type = load.type();
-        registers.emplace_back(name, type);
-        loads.push_back(Store::make(name, load, 0, Parameter(), const_true(), ModulusRemainder()));
+        if (known == static_cast<std::ptrdiff_t>(loaded_.size())) {
+            loaded_.push_back(load);
+            registers.emplace_back(name, type);
+            loads.push_back(Store::make(name, load, 0, Parameter(), const_true(), ModulusRemainder()));
+        }
         return Load::make(type, name, 0, Buffer<>(), Parameter(), const_true(), ModulusRemainder());
     }
     // Integers are what says where to load from.
