@@ -36,7 +36,9 @@ CallShape call_shape(const Variant &v) {
     const Recurrence recurrence = recurrence_named(v.recurrence);
     if (v.on_gpu()) {
         const GpuMachine &machine = gpu_machine(v.backend);
-        const int chunk = recurrence.generator == "halation_chunk" ? machine.chunk : machine.scan_chunk;
+        const int chunk = recurrence.generator == "halation_ssm"    ? machine.ssm_chunk
+                          : recurrence.generator == "halation_hgrn" ? machine.hgrn_chunk
+                                                                    : machine.chunk;
         return {v.form_value() == Form::recurrent ? 1 : chunk, 0, 0};
     }
     const CpuMachine machine = v.machine();

@@ -57,8 +57,8 @@ public:
         in.wants_final_state = batch.write_row(h) >= 0;
         in.final_row = max(batch.write_row(h), 0);
         in.output_type = type;
-        in.chunk = form == Form::recurrent ? 1 : machine.scan_chunk;
-        in.rows = machine.scan_rows;
+        in.chunk = form == Form::recurrent ? 1 : in.elements.defined() ? machine.ssm_chunk : machine.hgrn_chunk;
+        in.rows = machine.ssm_rows;
         m_ = make_scan_chunk(scan_row(recurrence), in);
 
         const auto in_n = [&](const Expr &e) { return Internal::substitute("h", Expr(n_), e); };

@@ -46,9 +46,10 @@ struct GpuMachine {
     int chunk = 8;         // tokens in a chunk, each a thread of a block in what is done by tokens
     int value_lanes = 32;  // threads of a block along the value channels, one channel each
     int key_rows = 16;     // key channels of the state in a thread's registers
-    // ssm and hgrn: tokens in a chunk, elements of a channel's state in a thread's registers; threads of a block along the
-    // channels where there are none along elements or tokens.
-    int scan_chunk = 8, scan_rows = 4, scan_lanes = 128;
+    // ssm: tokens in a chunk, elements of a channel's state in a thread's registers. hgrn, which has one element a channel:
+    // tokens in a chunk; threads along channels where there are none along tokens. Both: threads along tokens in what is done by
+    // tokens.
+    int ssm_chunk = 8, ssm_rows = 4, hgrn_chunk = 32, hgrn_lanes = 128, scan_token_threads = 8;
 };
 
 const GpuMachine &gpu_machine(const std::string &backend);

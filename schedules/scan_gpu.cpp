@@ -12,22 +12,34 @@ using namespace Halide;
 void scan_gpu(ScanChunk &m, Func &placed, const GpuMachine &machine) {
     const int C = m.chunk, rows = m.rows;
     const bool alone = C == 1 && !m.element_inputs.defined();
-    const int tile = alone ? machine.scan_lanes : machine.value_lanes;
+    const int tile = alone ? machine.hgrn_lanes : machine.value_lanes;
+    const int token_threads = std::min(C, machine.scan_token_threads);
     const Var c = m.chunk_loop, vo = m.tile_loop;
-    Var vi("vi"), i("io"), n("n");
+    Var vi("vi"), i("i"), io("io"), ii("ii"), n("n");
 
     placed.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
         .split(m.t, c, i, C, TailStrategy::GuardWithIf)
-        .reorder(vi, i, c, vo, n)
+        .split(i, io, ii, token_threads)
+        .reorder(io, vi, ii, c, vo, n)
         .never_partition_all()  // the loop over chunks must be whole; of the others, the parts are only more code
         .gpu_blocks(vo, n)
-        .gpu_threads(vi, i);
+        .gpu_threads(vi, ii)
+        .unroll(io);
 
     const auto in_chunk = [&](Func &f) -> Func & { return f.compute_at(placed, c); };
     const auto shared = [&](Func &f) -> Func & { return in_chunk(f).store_in(MemoryType::GPUShared); };
+    const auto by_tokens = [&](Func &f) {
+        shared(f)
+            .bound(m.i, 0, C)
+            .bound_extent(m.v, tile)
+            .split(m.i, io, ii, token_threads)
+            .reorder(io, m.v, ii)
+            .unroll(io)
+            .gpu_threads(m.v, ii);
+    };
 
     // ---- the inputs of the chunk's tokens
-    shared(m.channel_inputs).bound(m.i, 0, C).bound_extent(m.v, tile).gpu_threads(m.v, m.i);
+    by_tokens(m.channel_inputs);
     if (m.element_inputs.defined()) {
         Var ri("ri"), ro("ro"), rx("rx");
         shared(m.element_inputs)
@@ -60,8 +72,8 @@ void scan_gpu(ScanChunk &m, Func &placed, const GpuMachine &machine) {
     // ---- the sums over groups, and the outputs
     shared(m.group_reads).bound(m.i, 0, C).bound_extent(m.v, tile).reorder(m.i, m.v, m.g).unroll(m.i).gpu_threads(m.v, m.g);
     // Through shared memory, since Halide does not see that token t % C of a thread is one token.
-    shared(m.outputs).bound(m.i, 0, C).bound_extent(m.v, tile).gpu_threads(m.v, m.i);
-    m.reads.compute_at(m.outputs, m.v).store_in(MemoryType::Register);
+    by_tokens(m.outputs);
+    m.reads.compute_at(m.outputs, io).store_in(MemoryType::Register);
 }
 
 }  // namespace halation

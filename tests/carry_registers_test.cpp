@@ -148,6 +148,7 @@ TEST_CASE("chunks ahead: what is used in many places is loaded once") {
     const Target target("x86-64-linux-opencl-no_runtime");
     const auto generator = GeneratorRegistry::create("halation_hgrn_gpu", GeneratorContext(target));
     generator->set_generatorparam_value("recurrence", "hgrn");
+    generator->set_generatorparam_value("form", "recurrent");
     Pipeline pipeline = generator->build_pipeline();
     pipeline.add_custom_lowering_pass(new Registers(&sizes));
     pipeline.compile_to_module(pipeline.infer_arguments(), "hgrn", target);

@@ -100,6 +100,9 @@ TEST_CASE("sizes around those of blocks and chunks") {
         {2, 16, 37, 1, 2, 4, true, false, true, Gates::strong},
         {1, 17, 48, 100, 2, 6, false, true, false, Gates::zero},
         {2, 15, 33, 63, 1, 2, false, true, true, Gates::scattered_zeros},
+        {2, 33, 5, 33, 2, 4, false, true, false, Gates::gentle},
+        {1, 31, 5, 33, 2, 4, true, false, true, Gates::resets},
+        {1, 64, 5, 33, 2, 4, false, true, false, Gates::gentle},
     };
     for (const auto &row : rows) {
         Problem like = sizes(row.B, row.T, row.K, row.V, row.H, row.HV);
