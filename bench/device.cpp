@@ -93,14 +93,16 @@ const halation_row *find_row(const std::string &name) {
 
 int main(int argc, char **argv) {
     std::string backend = "cuda", only;
-    std::vector<std::string> recurrences = {"linear", "retention",   "gated", "gla",   "gla_outer",        "rwkv6",
-                                            "delta",  "gated_delta", "kda",   "rwkv7", "linear_normalized"};
-    int64_t heads = 32, dim = 128, batch = 128, tokens = 8192;
+    std::vector<std::string> recurrences = {"linear", "retention",   "gated", "gla",   "gla_outer",         "rwkv6",
+                                            "delta",  "gated_delta", "kda",   "rwkv7", "linear_normalized", "ssm",
+                                            "hgrn"};
+    int64_t heads = 32, dim = 128, elements = 16, batch = 128, tokens = 8192;
     CLI::App app("Times kernels on a device");
     app.add_option("--backend", backend, "cuda or opencl")->capture_default_str();
     app.add_option("recurrences", recurrences, "which; default: all with kernels for devices");
     app.add_option("--heads", heads, "H")->capture_default_str();
-    app.add_option("--dim", dim, "K and V")->capture_default_str();
+    app.add_option("--dim", dim, "K and V; where there are no heads, D is H times that")->capture_default_str();
+    app.add_option("--elements", elements, "N of ssm")->capture_default_str();
     app.add_option("--batch", batch, "sequences of the large decode")->capture_default_str();
     app.add_option("--tokens", tokens, "of the prefill")->capture_default_str();
     app.add_option("--only", only, "cases whose name has this word");
@@ -123,6 +125,8 @@ int main(int argc, char **argv) {
                                   Case{"prefill chunkwise", HALATION_FORM_CHUNKWISE, {1, tokens, 0}}}) {
                 if (std::string(c.name).find(only) == std::string::npos) continue;
                 halation::Problem problem(name.c_str(), heads, heads, dim, dim);
+                if (!bench::has_heads(*row))
+                    problem = {name.c_str(), 1, 1, bench::has_letter(*row, 'K') ? elements : 1, heads * dim};
                 problem.form = c.form;
                 const bench::Inputs inputs(*row, problem, c.sizes);
                 const bench::Work work = bench::work_of(*row, problem, c.sizes);

@@ -8,7 +8,7 @@ namespace halation {
 using namespace Halide;
 
 Expr Batch::sequence_of(const Expr &h) const {
-    return unsafe_promise_clamped(h / value_heads, 0, sequence_count - 1);
+    return unsafe_promise_clamped(value_heads.defined() ? h / value_heads : h, 0, sequence_count - 1);
 }
 
 Expr Batch::value_head(const Expr &h) const {
@@ -55,10 +55,26 @@ Func Batch::placed(const std::string &name, const std::string &dims, const Func 
     if (dims[0] == 'B' || dims[0] == 'N') {
         const Expr row = initial_state ? max(read_row(h), 0) : batch(h);
         place.push_back(unsafe_promise_clamped(row, 0, extents.back() - 1));
+        if (letters.find_first_of("GH") == std::string::npos) point.push_back(h);
     }
     Func f(name + "_placed");
     f(point) = float_of_bits(type, buffer(place));
     return f;
+}
+
+int rank_in_batch(const std::string &dims) {
+    const bool rows = dims[0] == 'B' || dims[0] == 'N';
+    return static_cast<int>(kernel_dims(dims).size()) + (rows ? 1 : 0);
+}
+
+std::vector<Expr> free_extents(GeneratorInput<Buffer<>> &buffer) {
+    std::vector<Expr> extents;
+    for (int dim = 0; dim < buffer.dimensions(); dim++) {
+        buffer.dim(dim).set_min(0);
+        if (dim == 0) buffer.dim(dim).set_stride(Expr());
+        extents.push_back(buffer.dim(dim).extent());
+    }
+    return extents;
 }
 
 }  // namespace halation

@@ -10,11 +10,11 @@
 
 namespace halation {
 
-// Facts about the sequence that the Var `h` of the chunk algorithm stands for: h = sequence * value heads + value head.
+// Facts about the sequence that the Var `h` of an algorithm stands for: h = sequence * value heads + value head.
 struct Batch {
-    Halide::Func sequences;  // (field, sequence)
-    Halide::Expr sequence_count, value_heads;
-    Halide::Expr key_head_step, key_heads;  // value head g reads key head g / step % key_heads
+    Halide::Func sequences;                    // (field, sequence)
+    Halide::Expr sequence_count, value_heads;  // value_heads undefined: there are no heads, h is the sequence
+    Halide::Expr key_head_step, key_heads;     // value head g reads key head g / step % key_heads
 
     Halide::Expr sequence_of(const Halide::Expr &h) const;
     Halide::Expr value_head(const Halide::Expr &h) const;
@@ -29,14 +29,20 @@ struct Batch {
     Halide::Expr skipped(const Halide::Expr &h) const { return field(5, h) != 0; }
 
     // A tensor as the chunk algorithm asks for it: a Func of the dims of kernel_dims(dims), which finds the element in the buffer
-    // of dims such as BTHK, whose elements are `type` as bits (math.h). `initial_state`: the last coordinate is the row that the
-    // state is read from, not the sequence's B.
+    // of dims such as BTHK, whose elements are `type` as bits (math.h). Of dims such as BTV, without heads, h is the last
+    // coordinate. `initial_state`: the last coordinate is the row that the state is read from, not the sequence's B.
     Halide::Func placed(const std::string &name, const std::string &dims, const Halide::Func &buffer, const Halide::Type &type,
                         const std::vector<Halide::Expr> &extents, bool initial_state = false) const;
 
 private:
     Halide::Expr field(int column, const Halide::Expr &h) const { return sequences(column, sequence_of(h)); }
 };
+
+// The rank of a tensor's buffer, which has B or N.
+int rank_in_batch(const std::string &dims);
+
+// The extents of such a buffer, which begins at 0 and may have any strides.
+std::vector<Halide::Expr> free_extents(Halide::GeneratorInput<Halide::Buffer<>> &buffer);
 
 }  // namespace halation
 #endif

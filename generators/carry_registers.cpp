@@ -3,6 +3,8 @@
 #include "carry.h"
 #include "lowered_names.h"
 
+#include <algorithm>
+
 namespace halation {
 
 using namespace Halide;
@@ -27,8 +29,14 @@ private:
     std::vector<std::string> threads_;  // thread loops around what is visited
     const For *chunk_loop_ = nullptr;
     int chunk_loops_ = 0;
-    std::map<int64_t, int> slots_;  // offset of an element in the tile, less the thread's own: place in its array
-    Expr thread_part_;
+    // What a thread keeps.
+    struct Array {
+        std::map<int64_t, int> slots;  // offset of an element in the tile, less the thread's own: place in its array
+        Expr thread_part;
+        int size() const { return static_cast<int>(slots.size()); }
+    };
+    std::map<std::string, Array> arrays_;    // by name
+    std::vector<std::string> stored_;        // what was found to be stored in them
     std::map<std::string, Expr> lets_;       // around what is visited, in terms of what is none of them
     std::map<std::string, Expr> loop_lets_;  // those inside the chunk loop
     std::vector<Expr> conditions_;           // likewise
@@ -57,10 +65,17 @@ private:
             if (is_of_func(name, func)) return &output;
         return nullptr;
     }
-    std::string array() const { return names_.state_before + ".registers"; }
+    std::string state_array() const { return names_.state_before + ".registers"; }
+    // The array that a Func's elements are in; empty: it stays as it is.
+    std::string array_of(const std::string &name) const {
+        if (is_state(name)) return state_array();
+        const bool kept =
+            std::any_of(names_.kept.begin(), names_.kept.end(), [&](const std::string &func) { return is_of_func(name, func); });
+        return kept ? name : "";
+    }
 
     // The place in the thread's array of an element of the tile.
-    Expr slot(const Expr &given) {
+    Expr slot(const std::string &name, const Expr &given) {
         const Expr index = simplify(substitute(lets_, given));
         std::map<std::string, Expr> zero;
         for (const std::string &thread : threads_) zero[thread] = 0;
@@ -68,12 +83,13 @@ private:
         const auto constant = as_const_int(offset);
         std::ostringstream text;
         text << index;
-        if (!constant) fail("an element of the state is not at a constant place of its thread: " + text.str());
+        if (!constant) fail("an element of " + name + " is not at a constant place of its thread: " + text.str());
+        Array &array = arrays_[array_of(name)];
         const Expr part = simplify(index - offset);
-        if (!thread_part_.defined()) thread_part_ = part;
-        if (!can_prove(part == thread_part_)) fail("a thread touches elements of the state that are another's: " + text.str());
-        const int next = static_cast<int>(slots_.size());
-        return slots_.emplace(*constant, next).first->second;
+        if (!array.thread_part.defined()) array.thread_part = part;
+        if (!can_prove(part == array.thread_part))
+            fail("a thread touches elements of " + name + " that are another's: " + text.str());
+        return array.slots.emplace(*constant, array.size()).first->second;
     }
 
     Stmt visit(const For *op) override {
@@ -92,9 +108,15 @@ private:
         chunk_loop_ = nullptr;
         loop_lets_.clear();
         if (first_.defined()) loop = Block::make(first_, loop);
-        if (slots_.empty()) fail("no state is kept in it");
-        return Allocate::make(array(), Float(32), MemoryType::Register, {static_cast<int>(slots_.size())}, const_true(),
-                              Block::make(loop, Free::make(array())));
+        // In other memory they would go by another name, and past this pass.
+        std::vector<std::string> funcs = names_.kept;
+        funcs.insert(funcs.end(), {names_.state_before, names_.state_after});
+        for (const std::string &func : funcs)
+            if (std::none_of(stored_.begin(), stored_.end(), [&](const std::string &other) { return is_of_func(other, func); }))
+                fail(func + " must be in MemoryType::Stack at the block, in the loop over chunks or before it");
+        const std::string name = state_array();
+        return Allocate::make(name, Float(32), MemoryType::Register, {arrays_[name].size()}, const_true(),
+                              Block::make(loop, Free::make(name)));
     }
 
     Stmt visit(const IfThenElse *op) override {
@@ -128,15 +150,17 @@ private:
             const Expr inside = simplify(mutate(op->predicate) && mutate(call->args[1]));
             return is_const_one(inside) ? store : IfThenElse::make(inside, store);
         }
-        if (is_state(op->name))
-            return Store::make(array(), mutate(op->value), slot(mutate(op->index)), Parameter(), const_true(),
+        if (const std::string array = array_of(op->name); !array.empty()) {
+            stored_.push_back(op->name);
+            return Store::make(array, mutate(op->value), slot(op->name, mutate(op->index)), Parameter(), const_true(),
                                ModulusRemainder());
+        }
         return IRMutator::visit(op);
     }
 
     Expr visit(const Load *op) override {
-        if (is_state(op->name))
-            return Load::make(op->type, array(), slot(mutate(op->index)), Buffer<>(), Parameter(), const_true(),
+        if (const std::string array = array_of(op->name); !array.empty())
+            return Load::make(op->type, array, slot(op->name, mutate(op->index)), Buffer<>(), Parameter(), const_true(),
                               ModulusRemainder());
         return IRMutator::visit(op);
     }
@@ -144,9 +168,15 @@ private:
     // What is redirected needs no registers of its own. A copy in a launch of its own keeps its buffer, which nothing is written
     // to.
     Stmt visit(const Allocate *op) override {
-        if (!is_state(op->name) && !copied_to(op->name)) return IRMutator::visit(op);
+        const bool kept = !array_of(op->name).empty();
+        if (!kept && !copied_to(op->name)) return IRMutator::visit(op);
         // At the block its size may be that of a run-time K, which Halide allows in Stack only.
-        if (is_state(op->name) && op->memory_type != MemoryType::Stack) fail(op->name + " must be in MemoryType::Stack");
+        if (kept && op->memory_type != MemoryType::Stack) fail(op->name + " must be in MemoryType::Stack");
+        if (kept && !is_state(op->name)) {
+            const Stmt body = mutate(op->body);
+            return Allocate::make(op->name, op->type, MemoryType::Register, {std::max(arrays_[op->name].size(), 1)}, const_true(),
+                                  body);
+        }
         return op->memory_type == MemoryType::Stack ? mutate(op->body) : IRMutator::visit(op);
     }
     Stmt visit(const Free *op) override {

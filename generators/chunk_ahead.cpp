@@ -54,16 +54,32 @@ private:
     const std::vector<std::string> own_;
     std::vector<Expr> conditions_;  // around what is visited
 
+    struct Ahead {
+        Expr load;
+        std::vector<Expr> conditions;
+        bool same(const Expr &other, const std::vector<Expr> &around) const {
+            return equal(load, other) && std::equal(conditions.begin(), conditions.end(), around.begin(), around.end(),
+                                                    [](const Expr &a, const Expr &b) { return equal(a, b); });
+        }
+    };
+    std::vector<Ahead> ahead_;
+
     // Floats, and those that are kept as bits; other integers are what says where to load from.
     static bool is_value(const Type &type) { return type.is_float() || type == UInt(16); }
 
+    // The same load once: an exponential, say, has its argument in many places.
     Expr visit(const Load *op) override {
         if (!is_value(op->type) || std::find(own_.begin(), own_.end(), op->name) != own_.end()) return IRMutator::visit(op);
-        const std::string name = array_ + "." + std::to_string(registers.size());
-        registers.emplace_back(name, op->type);
-        Stmt load = Store::make(name, op, 0, Parameter(), const_true(), ModulusRemainder());
-        for (const Expr &condition : conditions_) load = IfThenElse::make(condition, load);
-        loads.push_back(load);
+        const auto known =
+            std::find_if(ahead_.begin(), ahead_.end(), [&](const Ahead &other) { return other.same(op, conditions_); });
+        const std::string name = array_ + "." + std::to_string(known - ahead_.begin());
+        if (known == ahead_.end()) {
+            ahead_.push_back({op, conditions_});
+            registers.emplace_back(name, op->type);
+            Stmt load = Store::make(name, op, 0, Parameter(), const_true(), ModulusRemainder());
+            for (const Expr &condition : conditions_) load = IfThenElse::make(condition, load);
+            loads.push_back(load);
+        }
         return Load::make(op->type, name, 0, Buffer<>(), Parameter(), const_true(), ModulusRemainder());
     }
     Expr visit(const Call *op) override {

@@ -27,7 +27,7 @@ public:
     void configure() {
         const Row &row = row_named(recurrence);
         for (const RowInput &input : row.inputs)
-            inputs_[input.name] = add_input<Buffer<>>(input.name, type_of_bits(type_of(input)), rank_of(input.dims));
+            inputs_[input.name] = add_input<Buffer<>>(input.name, type_of_bits(type_of(input)), rank_in_batch(input.dims));
         initial_state_ = add_input<Buffer<>>("initial_state", Float(32), 4);
         if (row.normalized) initial_normalizer_ = add_input<Buffer<>>("initial_normalizer", Float(32), 3);
         sequences_ = add_input<Buffer<>>("sequences", Int(32), 2);
@@ -132,22 +132,6 @@ public:
 
 private:
     Type type_of(const RowInput &input) const { return input.is_gate ? gate_type : type; }
-
-    // Of the buffer: with B or N.
-    static int rank_of(const std::string &dims) {
-        const bool rows = dims[0] == 'B' || dims[0] == 'N';
-        return static_cast<int>(kernel_dims(dims).size()) + (rows ? 1 : 0);
-    }
-
-    static std::vector<Expr> free_extents(GeneratorInput<Buffer<>> &buffer) {
-        std::vector<Expr> extents;
-        for (int dim = 0; dim < buffer.dimensions(); dim++) {
-            buffer.dim(dim).set_min(0);
-            if (dim == 0) buffer.dim(dim).set_stride(Expr());
-            extents.push_back(buffer.dim(dim).extent());
-        }
-        return extents;
-    }
 
     Var v_{"v"}, g_{"g"}, t_{"t"}, n_{"n"};
     std::map<std::string, GeneratorInput<Buffer<>> *> inputs_;

@@ -38,17 +38,21 @@ public:
         m_.elements = 1;
         m_.state_before = Func("state_before");
         m_.state_before(v, n, c) = mark_state_before(guarded(real, initial_state(channel)), v, n);
-        const Expr decay = decay_of(saturated(cast<float>(guarded(real, g(channel, token)))));
+        const ScanRow &row = scan_row(recurrence);
+        const Token of_token([&](const std::string &name) -> Expr {
+            if (name == "scale") return scale;
+            return cast<float>(guarded(real, name == "g" ? g(channel, token) : values(channel, token)));
+        });
         m_.state_after = Func("state_after");
         m_.state_after(v, n, c) =
-            mark_state_after(decay * m_.state_before(v, n, c) + cast<float>(guarded(real, values(channel, token))), v, n, {});
+            mark_state_after(row.decay(of_token) * m_.state_before(v, n, c) + row.write(of_token), v, n, {});
         m_.final_state_copy = Func("final_state_copy");
         m_.final_state_copy(v, n, c) = mark_copy_out(m_.state_after(v, n, c), {v}, v < channels);
         m_.over_elements = RDom(0, 1);
         m_.reads = Func("reads");
-        m_.reads(v, c) = scale * m_.state_after(v, 0, c);
+        m_.reads(v, c) = row.read(of_token, m_.state_after(v, 0, c));
         m_.output = Func("output");
-        m_.output(v, t) = in_order(narrowed(type, m_.reads(v, t)), {m_.final_state_copy(v, 0, t)});
+        m_.output(v, t) = in_order(narrowed(type, row.output(of_token, m_.reads(v, t))), {m_.final_state_copy(v, 0, t)});
         m_.final_state = Func("final_state");
         m_.final_state(v) = undef<float>();
         o = m_.output;

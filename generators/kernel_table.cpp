@@ -33,9 +33,15 @@ struct CallShape {
 };
 
 CallShape call_shape(const Variant &v) {
-    if (v.on_gpu()) return {v.form_value() == Form::recurrent ? 1 : gpu_machine(v.backend).chunk, 0, 0};
-    const CpuMachine machine = v.machine();
     const Recurrence recurrence = recurrence_named(v.recurrence);
+    if (v.on_gpu()) {
+        const GpuMachine &machine = gpu_machine(v.backend);
+        const int chunk = recurrence.generator == "halation_ssm"    ? machine.ssm_chunk
+                          : recurrence.generator == "halation_hgrn" ? machine.hgrn_chunk
+                                                                    : machine.chunk;
+        return {v.form_value() == Form::recurrent ? 1 : chunk, 0, 0};
+    }
+    const CpuMachine machine = v.machine();
     const Form form = v.form_value();
     const bool recurrent = form == Form::recurrent;
     // A cache: every query stands alone, and in a call of few no query is computed with much that it does not see.

@@ -3,9 +3,20 @@
 #ifndef HALATION_GENERATORS_SCAN_H
 #define HALATION_GENERATORS_SCAN_H
 
-#include <Halide.h>
+#include "row.h"
 
 namespace halation {
+
+// What a recurrence does with a token, as expressions of its inputs for a channel v and an element n of its state: token["x"] is
+// a float, token["scale"] too, token["has_NAME"] an int32, 0 where the caller left the optional input NAME out.
+struct ScanRow {
+    using OfToken = std::function<Halide::Expr(const Token &, const Halide::Expr &)>;
+    TokenExpr decay, write;              // S_t = decay S_{t-1} + write
+    OfToken read;                        // what is read of an element of S_t, to be summed over n
+    OfToken output;                      // o of that sum
+    std::vector<std::string> asked_for;  // the inputs NAME of which it uses token["has_NAME"]
+};
+const ScanRow &scan_row(const std::string &recurrence);
 
 // Var names: v channel, n element of a channel's state, c token (the chunk loop of carry.h, chunks being single tokens).
 struct Scan {

@@ -48,25 +48,34 @@ public:
         m_.state_before = Func("state_before");
         m_.state_before(v, n, c) = mark_state_before(guarded(real, initial_state(channel, n)), v, n);
 
-        const Expr step = cast<float>(guarded(real, dt(channel, token))), input = cast<float>(guarded(real, x(channel, token)));
-        const Expr decay = decay_of(saturated(step * m_.rates(v, n)));
+        const ScanRow &row = scan_row(recurrence);
+        const auto at = [&](const Expr &element, const Expr &of_token) {
+            return Token([=](const std::string &name) -> Expr {
+                const auto of_channel = [&](const Expr &load) { return cast<float>(guarded(real, load)); };
+                if (name == "x") return of_channel(x(channel, of_token));
+                if (name == "dt") return of_channel(dt(channel, of_token));
+                if (name == "A") return m_.rates(v, element);
+                if (name == "B") return cast<float>(B(element, of_token));
+                if (name == "C") return cast<float>(C(element, of_token));
+                if (name == "D") return of_channel(D(channel));
+                if (name == "z") return of_channel(z(channel, of_token));
+                return name == "scale" ? Expr(scale) : Expr(has_z);
+            });
+        };
         m_.state_after = Func("state_after");
         m_.state_after(v, n, c) =
-            mark_state_after(decay * m_.state_before(v, n, c) + cast<float>(B(n, token)) * (step * input), v, n, {});
+            mark_state_after(row.decay(at(n, token)) * m_.state_before(v, n, c) + row.write(at(n, token)), v, n, {});
         m_.final_state_copy = Func("final_state_copy");
         m_.final_state_copy(v, n, c) = mark_copy_out(m_.state_after(v, n, c), {v, n}, v < channels);
 
         m_.over_elements = RDom(0, m_.elements, "element");
         const Expr element = m_.over_elements;
         m_.reads = Func("reads");
-        m_.reads(v, c) += cast<float>(C(element, token)) * m_.state_after(v, element, c);
-        const Expr through = scale * m_.reads(v, t) +
-                             cast<float>(guarded(real, D(channel))) * cast<float>(guarded(real, x(channel, min(t, tokens - 1))));
-        const Expr gate = cast<float>(guarded(real, z(channel, min(t, tokens - 1))));
-        const Expr gated = select(has_z != 0, through * (gate / (1.0f + natural_exp(-gate))), through);
+        m_.reads(v, c) += row.read(at(element, token), m_.state_after(v, element, c));
+        const Expr output = row.output(at(Expr(), min(t, tokens - 1)), m_.reads(v, t));
         m_.output = Func("output");
         m_.output(v, t) =
-            in_order(narrowed(type, gated), {m_.final_state_copy(v, 0, t), m_.final_state_copy(v, m_.elements - 1, t)});
+            in_order(narrowed(type, output), {m_.final_state_copy(v, 0, t), m_.final_state_copy(v, m_.elements - 1, t)});
         m_.final_state = Func("final_state");
         m_.final_state(v, n) = undef<float>();
         o = m_.output;

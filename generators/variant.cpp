@@ -87,11 +87,14 @@ Variant Variant::parse(const std::vector<std::string> &words) {
     if (v.on_gpu()) {
         require_one_of("isa of a GPU", v.isa, {"gpu"});
         require_one_of("form of a GPU kernel", v.form, {"recurrent", "chunkwise"});
-        if (recurrence.generator != "halation_chunk") throw Halide::CompileError(v.recurrence + " has no kernels for GPUs");
+        const std::vector<std::string> made = {"halation_chunk", "halation_ssm", "halation_hgrn"};
+        if (std::find(made.begin(), made.end(), recurrence.generator) == made.end())
+            throw Halide::CompileError(v.recurrence + " has no kernels for GPUs");
         if (!v.schedule.empty() || !v.parameters.empty())
             throw Halide::CompileError("schedule, parameters: GPU kernels have Halation's schedule");
         v.key_dim = dim_of("key_dim", key_dim);
         v.value_dim = dim_of("value_dim", value_dim);
+        if (recurrence.generator != "halation_chunk") require_chunk_words(v, recurrence);
         return v;
     }
     v.machine();

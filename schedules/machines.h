@@ -51,6 +51,10 @@ struct GpuMachine {
     // Registers that CUDA's compiler may give a thread of decode, 0 being as many as it likes. With 96 a processor of an H200 has
     // five blocks of 128 threads, which wait for memory together: 5 % (four with 128; with 80 some spill and all are slower).
     int most_decode_registers = 96;
+    // ssm: tokens in a chunk, elements of a channel's state in a thread's registers. hgrn, which has one element a channel:
+    // tokens in a chunk; threads along channels where there are none along tokens. Both: threads along tokens in what is done by
+    // tokens.
+    int ssm_chunk = 8, ssm_rows = 4, hgrn_chunk = 32, hgrn_lanes = 128, scan_token_threads = 8;
 };
 
 const GpuMachine &gpu_machine(const std::string &backend);

@@ -5,6 +5,7 @@
 #include "../generators/attention.h"
 #include "../generators/chunk.h"
 #include "../generators/scan.h"
+#include "../generators/scan_chunk.h"
 #include "parameters.h"
 
 namespace halation {
@@ -16,6 +17,7 @@ void scan_cpu(Scan &scan, const CpuMachine &machine);
 // `placed`: the output of a batch, see batch.h; v, h and t are its Vars for value channels, value heads and tokens, n for
 // sequences.
 void chunk_gpu(Chunk &chunk, Halide::Func &placed, const GpuMachine &machine);
+void scan_gpu(ScanChunk &scan, Halide::Func &placed, const GpuMachine &machine);  // likewise, without heads
 void softmax_cpu(Attention &attention, bool decode, const CpuMachine &machine);
 void bidirectional_cpu(Bidirectional &bidirectional, const CpuMachine &machine);
 

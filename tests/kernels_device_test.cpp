@@ -100,6 +100,9 @@ TEST_CASE("sizes around those of blocks and chunks") {
         {2, 16, 37, 1, 2, 4, true, false, true, Gates::strong},
         {1, 17, 48, 100, 2, 6, false, true, false, Gates::zero},
         {2, 15, 33, 63, 1, 2, false, true, true, Gates::scattered_zeros},
+        {2, 33, 5, 33, 2, 4, false, true, false, Gates::gentle},
+        {1, 31, 5, 33, 2, 4, true, false, true, Gates::resets},
+        {1, 64, 5, 33, 2, 4, false, true, false, Gates::gentle},
     };
     for (const auto &row : rows) {
         Problem like = sizes(row.B, row.T, row.K, row.V, row.H, row.HV);
@@ -117,7 +120,7 @@ TEST_CASE("sizes around those of blocks and chunks") {
 
 TEST_CASE("heads of 64 to 256 key channels") {
     for (const int64_t K : {65, 128, 256})
-        for (const std::string &name : known({"gated_delta", "gla"})) {
+        for (const std::string &name : known({"gated_delta", "gla", "ssm"})) {
             const Problem problem = small(name, sizes(1, 21, K, 70));
             const auto wanted = expected(problem);
             each_kernel(problem, [&](const Kernel &kernel) {
@@ -206,7 +209,7 @@ TEST_CASE("tensors lie any way, innermost strides above 1 among them") {
 }
 
 TEST_CASE("more sequences and heads than an axis of a grid has blocks") {
-    for (const std::string &name : known({"gated"}))
+    for (const std::string &name : known({"gated", "hgrn"}))
         for (const auto &[B, HV] : {std::pair<int64_t, int64_t>{66000, 1}, {33, 2000}}) {
             const Problem problem = small(name, sizes(B, 1, 3, 1, 1, HV));
             const auto wanted = expected(problem);
@@ -236,7 +239,7 @@ TEST_CASE("long sequences among many short ones, which go apart") {
 }
 
 TEST_CASE("a device has contexts on several threads, and plans are called from several") {
-    const std::vector<std::string> names = known({"gated_delta", "linear_normalized", "rwkv7"});
+    const std::vector<std::string> names = known({"gated_delta", "linear_normalized", "rwkv7", "ssm", "hgrn"});
     std::vector<Tensor> alone;
     for (const std::string &name : names) alone.push_back(run(small(name, sizes(2, 50)), {HALATION_FORM_AUTO, ""})["o"]);
     std::atomic<int> wrong{0};
@@ -268,7 +271,8 @@ TEST_CASE("a device has contexts on several threads, and plans are called from s
 }
 
 TEST_CASE("more key channels than the device has room for are refused with how many it has") {
-    each_problem(sizes(1, 3, 1 << 14, 1, 1, 1), has_state, [](const Problem &problem) {
+    const auto has_keys = [](const halation_row &row) { return has_state(row) && has_letter(row, 'K'); };
+    each_problem(sizes(1, 3, 1 << 14, 1, 1, 1), has_keys, [](const Problem &problem) {
         for (const halation_form form : {HALATION_FORM_RECURRENT, HALATION_FORM_CHUNKWISE, HALATION_FORM_AUTO}) {
             halation::Problem asked = problem_for(problem, {form, ""});
             auto choice = HALATION_INIT(halation_choice);
@@ -290,7 +294,7 @@ TEST_CASE("more key channels than the device has room for are refused with how m
 }
 
 TEST_CASE("as many key channels as the device has room for") {
-    for (const std::string &name : known({"gated"}))
+    for (const std::string &name : known({"gated", "ssm"}))
         for (const halation_form form : {HALATION_FORM_RECURRENT, HALATION_FORM_CHUNKWISE}) {
             const Kernel kernel = {form, ""};
             int64_t most = 1, above = 1 << 14;

@@ -1,0 +1,122 @@
+// The Halide::Generators behind the GPU kernels of ssm and hgrn: the tensors of a batch of sequences (batch.h), which
+// scan_chunk.h goes through. The recurrent form has chunks of one token.
+#include "../schedules/schedules.h"
+#include "batch.h"
+#include "carry.h"
+#include "carry_registers.h"
+#include "chunk_ahead.h"
+#include "guard.h"
+#include "math.h"
+#include "recurrence.h"
+#include "scan_chunk.h"
+
+namespace halation {
+
+using namespace Halide;
+
+class ScanGpuGenerator : public Generator<ScanGpuGenerator> {
+public:
+    GeneratorParam<std::string> recurrence{"recurrence", "ssm"};
+    GeneratorParam<Form> form{"form", Form::chunkwise, {{"recurrent", Form::recurrent}, {"chunkwise", Form::chunkwise}}};
+    GeneratorParam<Type> type{"type", Float(32)};
+    GeneratorParam<Type> gate_type{"gate_type", Float(32)};
+
+    void configure() {
+        const Recurrence row = recurrence_named(recurrence);
+        for (const RowInput &input : row.inputs)
+            inputs_[input.name] = add_input<Buffer<>>(input.name, type_of_bits(type_of(input)), rank_in_batch(input.dims));
+        for (const std::string &name : scan_row(recurrence).asked_for)
+            scalars_["has_" + name] = add_input<int32_t>("has_" + name);
+        initial_state_ = add_input<Buffer<>>("initial_state", Float(32), rank_in_batch(row.state_dims));
+        sequences_ = add_input<Buffer<>>("sequences", Int(32), 2);
+        scale_ = add_input<float>("scale");
+        most_tokens_ = add_input<int32_t>("most_tokens");
+        o_ = add_output<Buffer<>>("o", type_of_bits(type), rank_in_batch(row.output_dims));
+        final_state_ = add_output<Buffer<>>("final_state", Float(32), rank_in_batch(row.state_dims));
+    }
+
+    void generate() {
+        const Recurrence row = recurrence_named(recurrence);
+        const GpuMachine &machine = gpu_machine(get_target());
+        const Var h("h");
+        Batch batch;
+        batch.sequences = *sequences_;
+        batch.sequence_count = sequences_->dim(1).extent();
+
+        ScanChunkInputs in;
+        in.inputs = row.inputs;
+        for (const RowInput &input : row.inputs)
+            in.tensors[input.name] = batch.placed(input.name, input.dims, *inputs_.at(input.name), type_of(input),
+                                                  free_extents(*inputs_.at(input.name)));
+        in.initial_state =
+            batch.placed("initial_state", row.state_dims, *initial_state_, Float(32), free_extents(*initial_state_), true);
+        in.scalars["scale"] = *scale_;
+        for (const auto &[name, scalar] : scalars_) in.scalars[name] = *scalar;
+        in.channels = initial_state_->dim(0).extent();
+        if (initial_state_->dimensions() == 3) in.elements = max(initial_state_->dim(1).extent(), 1);
+        in.tokens = batch.tokens(h);
+        in.has_initial_state = batch.read_row(h) >= 0;
+        in.wants_final_state = batch.write_row(h) >= 0;
+        in.final_row = max(batch.write_row(h), 0);
+        in.output_type = Float(32);
+        in.chunk = form == Form::recurrent ? 1 : in.elements.defined() ? machine.ssm_chunk : machine.hgrn_chunk;
+        in.rows = machine.ssm_rows;
+        m_ = make_scan_chunk(scan_row(recurrence), in);
+
+        const auto in_n = [&](const Expr &e) { return Internal::substitute("h", Expr(n_), e); };
+        const Expr value = bits_of(type, m_.output(v_, n_, t_));
+        placed_ = Func("placed");
+        placed_(v_, t_, n_) = mark_copy_out(select(in_n(batch.skipped(h)), cast(value.type(), 0), value),
+                                            {v_, in_n(batch.first_token(h)) + t_, in_n(batch.batch(h))}, t_ < in_n(in.tokens));
+        *o_ = placed_;
+        final_state_func_ = Func("final_state");
+        if (in.elements.defined())
+            final_state_func_(v_, Var("d"), n_) = undef<float>();
+        else
+            final_state_func_(v_, n_) = undef<float>();
+        *final_state_ = final_state_func_;
+        for (auto *output : {o_, final_state_})
+            for (int dim = 0; dim < output->dimensions(); dim++) {
+                output->dim(dim).set_min(0);
+                if (dim == 0) output->dim(dim).set_stride(Expr());
+            }
+        placed_.bound(v_, 0, in.channels).bound(t_, 0, Expr(*most_tokens_)).bound(n_, 0, batch.sequence_count);
+
+        CarryRegistersNames names;
+        names.state_before = m_.state_before.name();
+        names.state_after = m_.state_after.name();
+        names.final_state_copy = m_.final_state_copy.name();
+        names.copies[m_.final_state_copy.name()] = final_state_func_.name();
+        names.copies[placed_.name()] = placed_.name();
+        names.chunk_loop = m_.chunk_loop.name();
+        names.kept = {m_.scanned.name()};
+        if (m_.rates.defined()) names.kept.push_back(m_.rates.name());
+        get_pipeline().add_custom_lowering_pass(make_guard_pass());
+        get_pipeline().add_custom_lowering_pass(make_carry_registers_pass(names));
+    }
+
+    void schedule() {
+        scan_gpu(m_, placed_, gpu_machine(get_target()));
+        ChunkAheadNames ahead{m_.chunk_loop.name(), {m_.channel_inputs.name()}};
+        if (m_.element_inputs.defined()) ahead.staged.push_back(m_.element_inputs.name());
+        get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass(ahead));
+    }
+
+private:
+    Type type_of(const RowInput &input) const { return input.is_gate ? gate_type : type; }
+
+    Var v_{"v"}, t_{"t"}, n_{"n"};
+    std::map<std::string, GeneratorInput<Buffer<>> *> inputs_;
+    std::map<std::string, GeneratorInput<int32_t> *> scalars_;
+    GeneratorInput<Buffer<>> *initial_state_ = nullptr, *sequences_ = nullptr;
+    GeneratorInput<float> *scale_ = nullptr;
+    GeneratorInput<int32_t> *most_tokens_ = nullptr;
+    GeneratorOutput<Buffer<>> *o_ = nullptr, *final_state_ = nullptr;
+    Func placed_, final_state_func_;
+    ScanChunk m_;
+};
+
+}  // namespace halation
+
+HALIDE_REGISTER_GENERATOR(halation::ScanGpuGenerator, halation_ssm_gpu)
+HALIDE_REGISTER_GENERATOR(halation::ScanGpuGenerator, halation_hgrn_gpu)

@@ -1,0 +1,79 @@
+#include "schedules.h"
+
+#include <algorithm>
+
+namespace halation {
+
+using namespace Halide;
+
+// A block serves a tile of channels of one sequence for all chunks; a thread keeps a group of elements of one channel of the
+// state in registers throughout, and what the tokens of a chunk read of it. What crosses threads goes through shared memory: the
+// inputs of a chunk, which the groups share, and the sums over groups.
+void scan_gpu(ScanChunk &m, Func &placed, const GpuMachine &machine) {
+    const int C = m.chunk, rows = m.rows;
+    const bool alone = C == 1 && !m.element_inputs.defined();
+    const int tile = alone ? machine.hgrn_lanes : machine.value_lanes;
+    const int token_threads = std::min(C, machine.scan_token_threads);
+    const Var c = m.chunk_loop, vo = m.tile_loop;
+    Var vi("vi"), i("i"), io("io"), ii("ii"), n("n");
+
+    placed.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
+        .split(m.t, c, i, C, TailStrategy::GuardWithIf)
+        .split(i, io, ii, token_threads)
+        .reorder(io, vi, ii, c, vo, n)
+        .never_partition_all()  // the loop over chunks must be whole; of the others, the parts are only more code
+        .gpu_blocks(vo, n)
+        .gpu_threads(vi, ii)
+        .unroll(io);
+
+    const auto in_chunk = [&](Func &f) -> Func & { return f.compute_at(placed, c); };
+    const auto shared = [&](Func &f) -> Func & { return in_chunk(f).store_in(MemoryType::GPUShared); };
+    const auto by_tokens = [&](Func &f) {
+        shared(f)
+            .bound(m.i, 0, C)
+            .bound_extent(m.v, tile)
+            .split(m.i, io, ii, token_threads)
+            .reorder(io, m.v, ii)
+            .unroll(io)
+            .gpu_threads(m.v, ii);
+    };
+
+    // ---- the inputs of the chunk's tokens
+    by_tokens(m.channel_inputs);
+    if (m.element_inputs.defined()) {
+        Var ri("ri"), ro("ro"), rx("rx");
+        shared(m.element_inputs)
+            .bound(m.r, 0, rows)
+            .bound(m.i, 0, C)
+            .fuse(m.r, m.i, ri)
+            .split(ri, ro, rx, std::min(tile, rows * C), TailStrategy::GuardWithIf)
+            .reorder(ro, rx, m.g)
+            .unroll(ro)
+            .gpu_threads(rx, m.g);
+    }
+
+    // ---- the state, and what becomes of it in the chunk: in registers, but see carry_registers.h
+    const auto of_group = [&](Func &f) -> Func & {
+        return f.store_in(MemoryType::Stack)
+            .bound_extent(m.v, tile)
+            .bound(m.r, 0, rows)
+            .bound(m.g, 0, m.groups)
+            .reorder(m.r, m.v, m.g)
+            .unroll(m.r)
+            .gpu_threads(m.v, m.g);
+    };
+    if (m.rates.defined()) of_group(m.rates).compute_at(placed, vo);
+    for (Func f : {m.state_before, m.state_after}) in_chunk(of_group(f)).store_at(placed, vo).fold_storage(m.c, 1);
+    in_chunk(of_group(m.final_state_copy)).bound_extent(m.c, 1);
+    in_chunk(of_group(m.scanned)).bound(m.i, 0, C).bound_extent(m.c, 1);
+    m.scanned.reorder(m.r, m.i, m.v, m.g).unroll(m.i);
+    m.scanned.update().reorder(m.within.x, m.within.y, m.v, m.g).unroll(m.within.x).unroll(m.within.y).gpu_threads(m.v, m.g);
+
+    // ---- the sums over groups, and the outputs
+    shared(m.group_reads).bound(m.i, 0, C).bound_extent(m.v, tile).reorder(m.i, m.v, m.g).unroll(m.i).gpu_threads(m.v, m.g);
+    // Through shared memory, since Halide does not see that token t % C of a thread is one token.
+    by_tokens(m.outputs);
+    m.reads.compute_at(m.outputs, io).store_in(MemoryType::Register);
+}
+
+}  // namespace halation
