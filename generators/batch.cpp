@@ -1,6 +1,5 @@
 #include "batch.h"
 
-#include "math.h"
 #include "row.h"
 
 namespace halation {
@@ -19,8 +18,8 @@ Expr Batch::key_head(const Expr &h) const {
     return unsafe_promise_clamped((h % value_heads) / key_head_step % key_heads, 0, key_heads - 1);
 }
 
-Func Batch::placed(const std::string &name, const std::string &dims, const Func &buffer, const Type &type,
-                   const std::vector<Expr> &extents, bool initial_state) const {
+Func Batch::placed(const std::string &name, const std::string &dims, const Func &buffer, const std::vector<Expr> &extents,
+                   bool initial_state) const {
     const std::string letters = kernel_dims(dims);
     const Var d("d"), v("v"), h("h"), t("t");
     std::vector<Var> point;
@@ -58,7 +57,7 @@ Func Batch::placed(const std::string &name, const std::string &dims, const Func 
         if (letters.find_first_of("GH") == std::string::npos) point.push_back(h);
     }
     Func f(name + "_placed");
-    f(point) = float_of_bits(type, buffer(place));
+    f(point) = buffer(place);
     return f;
 }
 

@@ -29,9 +29,9 @@ struct Batch {
     Halide::Expr skipped(const Halide::Expr &h) const { return field(5, h) != 0; }
 
     // A tensor as the chunk algorithm asks for it: a Func of the dims of kernel_dims(dims), which finds the element in the buffer
-    // of dims such as BTHK, whose elements are `type` as bits (math.h). Of dims such as BTV, without heads, h is the last
-    // coordinate. `initial_state`: the last coordinate is the row that the state is read from, not the sequence's B.
-    Halide::Func placed(const std::string &name, const std::string &dims, const Halide::Func &buffer, const Halide::Type &type,
+    // of dims such as BTHK. Of dims such as BTV, without heads, h is the last coordinate. `initial_state`: the last coordinate is
+    // the row that the state is read from, not the sequence's B.
+    Halide::Func placed(const std::string &name, const std::string &dims, const Halide::Func &buffer,
                         const std::vector<Halide::Expr> &extents, bool initial_state = false) const;
 
 private:

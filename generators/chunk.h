@@ -26,6 +26,7 @@ namespace halation {
 // The tensors of one kernel call as the generator declares them, and its sizes.
 struct ChunkInputs {
     std::map<std::string, Halide::Func> tensors;  // by input name, dims innermost first, without B
+    std::map<std::string, Halide::Type> types;    // of those that are kept as bits (math.h)
     Halide::Func initial_state;                   // (V, K, G) float
     Halide::Func initial_normalizer;              // (K, G) float, for normalized rows
     std::string feature_map;                      // for rows that have one: elu+1, relu, softmax, identity

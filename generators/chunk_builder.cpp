@@ -118,7 +118,9 @@ Expr ChunkBuilder::at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float
             }
         }
         const Expr load = in_.tensors.at(name)(point);
-        return cast<float>(Internal::is_const_one(Internal::simplify(real)) ? load : guarded(real, load));
+        const auto type = in_.types.find(name);
+        return float_of_bits(type == in_.types.end() ? Float(32) : type->second,
+                             Internal::is_const_one(Internal::simplify(real)) ? load : guarded(real, load));
     });
     Expr real = t <= last;
     if (d.defined()) real = real && real_key;

@@ -56,10 +56,11 @@ public:
         in.key_dim = max(initial_state_->dim(1).extent(), 1);
         if (key_dim != 0) in.key_dim = static_cast<int>(key_dim);
         if (value_dim != 0) in.value_dim = static_cast<int>(value_dim);
+        for (const RowInput &input : row.inputs) in.types[input.name] = type_of(input);
         for (const RowInput &input : row.inputs)
-            in.tensors[input.name] = batch.placed(input.name, input.dims, *inputs_.at(input.name), type_of(input),
-                                                  free_extents(*inputs_.at(input.name)));
-        in.initial_state = batch.placed("initial_state", "NGKV", *initial_state_, Float(32), free_extents(*initial_state_), true);
+            in.tensors[input.name] =
+                batch.placed(input.name, input.dims, *inputs_.at(input.name), free_extents(*inputs_.at(input.name)));
+        in.initial_state = batch.placed("initial_state", "NGKV", *initial_state_, free_extents(*initial_state_), true);
         in.tokens = batch.tokens(h);
         in.most_tokens = *most_tokens_;
         in.has_initial_state = batch.read_row(h) >= 0;
@@ -68,8 +69,8 @@ public:
         in.final_place = {batch.value_head(h), row_written};
         in.feature_map = std::string(feature_map).empty() ? row.default_feature_map : std::string(feature_map);
         if (row.normalized)
-            in.initial_normalizer = batch.placed("initial_normalizer", "NGK", *initial_normalizer_, Float(32),
-                                                 free_extents(*initial_normalizer_), true);
+            in.initial_normalizer =
+                batch.placed("initial_normalizer", "NGK", *initial_normalizer_, free_extents(*initial_normalizer_), true);
         in.scale = *scale_;
         in.output_type = Float(32);
         in.solve_type = machine.has_double ? Float(64) : Float(32);

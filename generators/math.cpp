@@ -80,7 +80,7 @@ Expr bits_of(Type type, Expr x) {
 }
 
 Expr float_of_bits(Type type, Expr bits) {
-    if (type.bits() != 16) return bits;
+    if (bits.type() != UInt(16)) return cast<float>(bits);
     const Expr wide = cast<uint32_t>(bits);
     return type == BFloat(16) ? reinterpret<float>(wide << 16) : float_of_float16_bits(wide);
 }

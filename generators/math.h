@@ -35,7 +35,7 @@ Halide::Expr narrowed(Halide::Type type, Halide::Expr x);
 // The same as bits, and back: for APIs that do not have these types, or not on every device. Float32 stays as it is.
 Halide::Type type_of_bits(Halide::Type type);
 Halide::Expr bits_of(Halide::Type type, Halide::Expr x);
-Halide::Expr float_of_bits(Halide::Type type, Halide::Expr bits);
+Halide::Expr float_of_bits(Halide::Type type, Halide::Expr bits);  // or of the float itself
 
 }  // namespace halation
 #endif

@@ -61,7 +61,7 @@ private:
             }
         }
         if (has(input, 'B')) point.push_back(m_.h);
-        return cast<float>(guarded(Internal::simplify(inside), in_.tensors.at(input.name)(point)));
+        return float_of_bits(in_.types.at(input.name), guarded(Internal::simplify(inside), in_.tensors.at(input.name)(point)));
     }
     Expr scalar(const std::string &name) const {
         const auto found = in_.scalars.find(name);

@@ -12,7 +12,8 @@ struct ScanChunkInputs {
     std::vector<RowInput> inputs;
     // By name, coordinates innermost first; of those that differ by sequence h is the last (batch.h).
     std::map<std::string, Halide::Func> tensors;
-    Halide::Func initial_state;  // (v,n,h), (v,h) where a channel has one element
+    std::map<std::string, Halide::Type> types;  // of their elements, of 16 bits kept as bits (math.h)
+    Halide::Func initial_state;                 // (v,n,h), (v,h) where a channel has one element
     std::map<std::string, Halide::Expr> scalars;
     Halide::Expr channels, elements;  // V, N; elements undefined: one
     // Functions of the Var h: tokens, whether it starts from initial_state, whether its final state is wanted, and where that

@@ -45,11 +45,11 @@ public:
 
         ScanChunkInputs in;
         in.inputs = row.inputs;
+        for (const RowInput &input : row.inputs) in.types[input.name] = type_of(input);
         for (const RowInput &input : row.inputs)
-            in.tensors[input.name] = batch.placed(input.name, input.dims, *inputs_.at(input.name), type_of(input),
-                                                  free_extents(*inputs_.at(input.name)));
-        in.initial_state =
-            batch.placed("initial_state", row.state_dims, *initial_state_, Float(32), free_extents(*initial_state_), true);
+            in.tensors[input.name] =
+                batch.placed(input.name, input.dims, *inputs_.at(input.name), free_extents(*inputs_.at(input.name)));
+        in.initial_state = batch.placed("initial_state", row.state_dims, *initial_state_, free_extents(*initial_state_), true);
         in.scalars["scale"] = *scale_;
         for (const auto &[name, scalar] : scalars_) in.scalars[name] = *scalar;
         in.channels = initial_state_->dim(0).extent();

@@ -77,4 +77,5 @@ TEST_CASE("float32 stays as it is") {
     const Expr x = Var("x") * 1.0f;
     CHECK(halation::bits_of(Float(32), x).same_as(x));
     CHECK(halation::float_of_bits(Float(32), x).same_as(x));
+    CHECK(halation::float_of_bits(Float(16), cast(Float(16), x)).type() == Float(32));
 }
