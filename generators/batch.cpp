@@ -21,7 +21,7 @@ Expr Batch::key_head(const Expr &h) const {
 Func Batch::placed(const std::string &name, const std::string &dims, const Func &buffer, const std::vector<Expr> &extents,
                    bool initial_state) const {
     const std::string letters = kernel_dims(dims);
-    const Var d("d"), v("v"), h("h"), t("t");
+    const Var d("d"), v("v"), h("h"), t("t"), s("s");
     std::vector<Var> point;
     std::vector<Expr> place;
     for (const char letter : letters) {
@@ -47,8 +47,12 @@ Func Batch::placed(const std::string &name, const std::string &dims, const Func 
             // A sequence without tokens may lie at the end.
             place.push_back(clamp(first_token(h) + t, 0, extents[place.size()] - 1));
             break;
+        case 'S':
+            point.push_back(s);
+            place.push_back(clamp(first_cached(h) + s, 0, extents[place.size()] - 1));
+            break;
         default:
-            throw CompileError("input '" + name + "' has dims " + dims + "; a GPU kernel knows B, N, T, H, G, K, V");
+            throw CompileError("input '" + name + "' has dims " + dims + "; a GPU kernel knows B, N, T, S, H, G, K, V");
         }
     }
     if (dims[0] == 'B' || dims[0] == 'N') {

@@ -27,6 +27,8 @@ struct Batch {
     Halide::Expr read_row(const Halide::Expr &h) const { return field(3, h); }   // of the initial state; -1: zero
     Halide::Expr write_row(const Halide::Expr &h) const { return field(4, h); }  // of the final state; -1: not wanted
     Halide::Expr skipped(const Halide::Expr &h) const { return field(5, h) != 0; }
+    Halide::Expr first_cached(const Halide::Expr &h) const { return field(6, h); }  // along S
+    Halide::Expr cached(const Halide::Expr &h) const { return field(7, h); }
 
     // A tensor as the chunk algorithm asks for it: a Func of the dims of kernel_dims(dims), which finds the element in the buffer
     // of dims such as BTHK. Of dims such as BTV, without heads, h is the last coordinate. `initial_state`: the last coordinate is

@@ -38,6 +38,7 @@ CallShape call_shape(const Variant &v) {
         const GpuMachine &machine = gpu_machine(v.backend);
         const int chunk = recurrence.generator == "halation_ssm"    ? machine.ssm_chunk
                           : recurrence.generator == "halation_hgrn" ? machine.hgrn_chunk
+                          : v.form_value() == Form::parallel        ? 0
                                                                     : machine.chunk;
         return {v.form_value() == Form::recurrent ? 1 : chunk, 0, 0};
     }

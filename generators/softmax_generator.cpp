@@ -46,7 +46,8 @@ public:
         m_.over_keys = RDom(0, (key_dim + lanes - 1) / lanes * lanes, "key");
         m_.scores = Func("scores");
         m_.scores(s, t, h) += m_.queries(m_.over_keys, t, h) * m_.keys(m_.over_keys, s, h);
-        const auto seen = [&](Expr at) { return at < m_.cached && (causal == 0 || at <= m_.cached - tokens + t); };
+        const Cache cache = {m_.cached, tokens, causal};
+        const auto seen = [&](Expr at) { return cache.sees(at, t); };
         m_.masked = Func("masked");
         m_.masked(s, t, h) = select(seen(s), m_.scores(s, t, h), lowest);
 
@@ -64,7 +65,7 @@ public:
         m_.values = Func("values");
         m_.values(vv, s, h) = cast<float>(
             guarded(likely(vv < value_dim), v(within(vv, value_dim), h, unsafe_promise_clamped(s, 0, m_.cached - 1))));
-        const Expr seen_by_all = select(causal == 0, m_.cached, clamp(m_.cached - tokens + 1, 0, m_.cached));
+        const Expr seen_by_all = cache.seen_by(0);
         m_.over_seen_by_all = RDom(0, seen_by_all, "seen_by_all");
         m_.over_seen_by_some = RDom(seen_by_all, m_.cached - seen_by_all, "seen_by_some");
         const Expr all = m_.over_seen_by_all, some = m_.over_seen_by_some;

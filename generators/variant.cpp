@@ -86,10 +86,12 @@ Variant Variant::parse(const std::vector<std::string> &words) {
     if (!reason.empty()) throw Halide::CompileError(v.recurrence + " has no " + v.form + " form: " + reason);
     if (v.on_gpu()) {
         require_one_of("isa of a GPU", v.isa, {"gpu"});
-        require_one_of("form of a GPU kernel", v.form, {"recurrent", "chunkwise"});
-        const std::vector<std::string> made = {"halation_chunk", "halation_ssm", "halation_hgrn"};
+        const std::vector<std::string> made = {"halation_chunk", "halation_ssm", "halation_hgrn", "halation_softmax"};
         if (std::find(made.begin(), made.end(), recurrence.generator) == made.end())
             throw Halide::CompileError(v.recurrence + " has no kernels for GPUs");
+        // softmax has no chunkwise form.
+        if (recurrence.generator != "halation_softmax")
+            require_one_of("form of a GPU kernel", v.form, {"recurrent", "chunkwise"});
         if (!v.schedule.empty() || !v.parameters.empty())
             throw Halide::CompileError("schedule, parameters: GPU kernels have Halation's schedule");
         v.key_dim = dim_of("key_dim", key_dim);

@@ -85,6 +85,7 @@ halation_status bind_of_batch(const halation_kernel &kernel, const halide_filter
         return HALATION_OK;
     }
     for (const auto &[name, source] : {std::pair("most_tokens", Source::most_tokens),
+                                       {"most_cached", Source::most_cached},
                                        {"key_head_step", Source::key_head_step},
                                        {"key_heads", Source::key_heads}}) {
         if (strcmp(argument.name, name)) continue;

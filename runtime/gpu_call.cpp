@@ -1,4 +1,5 @@
 #include "gpu_call.h"
+#include "gpu_table.h"
 #include "status.h"
 #include "text.h"
 
@@ -95,8 +96,8 @@ void GpuCall::fill_sequences(int32_t entries, uint64_t handle, KernelBuffer *buf
     made.type = halide_type_t(halide_type_int, 32, 1);
     made.dimensions = 2;
     made.dim = buffer->dim;
-    buffer->dim[0] = {0, 6, 1};
-    buffer->dim[1] = {0, entries, 6};
+    buffer->dim[0] = {0, table_words, 1};
+    buffer->dim[1] = {0, entries, table_words};
 }
 
 halation_status GpuCall::launch(const halation_launch &launch) {

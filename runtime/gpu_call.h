@@ -39,7 +39,10 @@ public:
 
     KernelBuffer &buffer(int tensor) { return call_.buffers[tensor]; }
     KernelBuffer &sequences() { return call_.sequences; }
-    void set_most_tokens(int32_t tokens) { call_.most_tokens = tokens; }
+    void set_most(int32_t tokens, int32_t cached) {
+        call_.most_tokens = tokens;
+        call_.most_cached = cached;
+    }
 
     // Its tensors as the row has them; a kernel of a GPU sees every axis.
     static void fill(const TensorSpec &spec, const TensorView &view, uint64_t handle, KernelBuffer *buffer);

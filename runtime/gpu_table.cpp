@@ -13,7 +13,7 @@ constexpr int64_t most_blocks = 65535;
 // this many times as long, if they are long enough to be worth a launch.
 constexpr int64_t most_times_longer = 4, worth_a_launch = 64;
 
-// Vectors of key channels that a launch may keep memory for: 2^28 floats.
+// Floats that a launch may keep memory for.
 constexpr int64_t most_kept = int64_t(1) << 28;
 
 enum class Lengths { all, single, others };
@@ -26,7 +26,20 @@ int64_t cost(const TableEntry &entry) {
     return std::max<int64_t>(entry.tokens, worth_a_launch);
 }
 
-std::vector<TableEntry> entries_of(const Arguments &arguments, bool takes_state, Lengths lengths) {
+// With a cache each query stands alone: a sequence of more than `most_tokens` becomes several, each with what its queries see.
+void add_pieces(const halation_plan &plan, TableEntry sequence, int64_t most_tokens, std::vector<TableEntry> *entries) {
+    const int64_t tokens = sequence.tokens, most = plan.has_cache ? most_tokens : std::max<int64_t>(tokens, 1);
+    for (int64_t first = 0; first == 0 || first < tokens; first += most) {
+        TableEntry piece = sequence;
+        piece.first_token += static_cast<int32_t>(first);
+        piece.tokens = static_cast<int32_t>(std::min(most, tokens - first));
+        if (plan.problem.causal && plan.has_cache) piece.cached -= static_cast<int32_t>(tokens - first - piece.tokens);
+        entries->push_back(piece);
+    }
+}
+
+std::vector<TableEntry> entries_of(const halation_plan &plan, const Arguments &arguments, bool takes_state, Lengths lengths,
+                                   int64_t most_tokens) {
     std::vector<TableEntry> entries;
     for (int64_t n = 0; n < arguments.sequences; n++) {
         const Sequence sequence = arguments.sequence(n);
@@ -40,7 +53,9 @@ std::vector<TableEntry> entries_of(const Arguments &arguments, bool takes_state,
         entry.read_row = carries && !sequence.from_zero ? static_cast<int32_t>(sequence.read_row) : -1;
         entry.write_row = hands_on ? static_cast<int32_t>(sequence.write_row) : -1;
         entry.flags = sequence.skipped ? 1 : 0;
-        entries.push_back(entry);
+        entry.first_cached = static_cast<int32_t>(sequence.cache_begin);
+        entry.cached = static_cast<int32_t>(sequence.cached);
+        add_pieces(plan, entry, most_tokens, &entries);
     }
     return entries;
 }
@@ -61,13 +76,13 @@ bool sort_by_length(std::vector<TableEntry> *entries) {
 void add_launches(const halation_plan &plan, const Arguments &arguments, const BoundKernel *kernel, Lengths lengths,
                   size_t words_apart, GpuTable *table) {
     const int64_t most_sequences = std::max<int64_t>(most_blocks / plan.problem.value_heads, 1);
-    const int64_t most_tokens = most_kept / (plan.problem.value_heads * plan.problem.key_dim);
-    std::vector<TableEntry> entries = entries_of(arguments, kernel->takes_state, lengths);
+    const int64_t most_tokens = std::max<int64_t>(most_kept / kept_of_token(plan, *kernel->kernel), 1);
+    std::vector<TableEntry> entries = entries_of(plan, arguments, kernel->takes_state, lengths, most_tokens);
     const bool sorted = sort_by_length(&entries);
     std::vector<int32_t> &words = table->words;
     for (size_t next = 0; next < entries.size();) {
         words.resize((words.size() + words_apart - 1) / words_apart * words_apart);
-        GpuLaunch launch{kernel, words.size(), 0, 1};
+        GpuLaunch launch{kernel, words.size(), 0, 1, 1};
         const int64_t shortest = sorted ? cost(entries[next]) / most_times_longer : 0;
         for (; next < entries.size(); next++) {
             const TableEntry &entry = entries[next];
@@ -78,12 +93,19 @@ void add_launches(const halation_plan &plan, const Arguments &arguments, const B
             words.insert(words.end(), begin, begin + table_words);
             launch.entries++;
             launch.tokens = tokens;
+            launch.cached = std::max(launch.cached, entry.cached);
         }
         table->launches.push_back(launch);
     }
 }
 
 }  // namespace
+
+int64_t kept_of_token(const halation_plan &plan, const halation_kernel &kernel) {
+    const Problem &problem = plan.problem;
+    if (!plan.has_cache) return problem.value_heads * problem.key_dim;
+    return kernel.form == HALATION_FORM_RECURRENT ? problem.value_heads * (problem.value_dim + 127) * 3 * 32 : 1;
+}
 
 void make_table(const halation_plan &plan, const Arguments &arguments, size_t alignment, GpuTable *table) {
     const size_t words_apart = alignment / sizeof(int32_t);

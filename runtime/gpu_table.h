@@ -13,21 +13,27 @@ struct TableEntry {
     int32_t batch, first_token, tokens;
     int32_t read_row, write_row;  // -1: from zero, not wanted
     int32_t flags;                // 1: skipped
+    int32_t first_cached, cached;
 };
-constexpr int table_words = 6;
-static_assert(sizeof(TableEntry) == table_words * sizeof(int32_t), "kernels read it as 6 int32");
+constexpr int table_words = 8;
+static_assert(sizeof(TableEntry) == table_words * sizeof(int32_t), "kernels read it as 8 int32");
 
 struct GpuLaunch {
     const BoundKernel *kernel;
     size_t first_word;  // of its entries, in the words below
     int32_t entries;    // sequences
     int32_t tokens;     // of the longest
+    int32_t cached;     // of the longest cache
 };
 
 struct GpuTable {
     std::vector<int32_t> words;
     std::vector<GpuLaunch> launches;
 };
+
+// Floats that a launch keeps of a token at most: a vector of key channels of every head. Of a cache, in form recurrent: three
+// numbers of every value channel, for which there are blocks of 128 threads, and of each of 32 parts of the cache.
+int64_t kept_of_token(const halation_plan &plan, const halation_kernel &kernel);
 
 // `alignment`: of each launch's entries, in bytes.
 void make_table(const halation_plan &plan, const Arguments &arguments, size_t alignment, GpuTable *table);

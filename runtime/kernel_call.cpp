@@ -36,7 +36,7 @@ void KernelCall::bind(const BoundKernel &bound, const Problem &problem, const Ar
     causal = problem.causal;
     present = 1;
     absent = 0;
-    most_tokens = 1;
+    most_tokens = most_cached = 1;
     const bool tiled = problem.head_mapping == HALATION_HEADS_TILED;
     key_head_step = tiled ? 1 : static_cast<int32_t>(problem.value_heads / problem.heads);
     key_heads = static_cast<int32_t>(problem.heads);
@@ -63,6 +63,9 @@ void KernelCall::bind(const BoundKernel &bound, const Problem &problem, const Ar
             break;
         case Source::most_tokens:
             argv[i] = &most_tokens;
+            break;
+        case Source::most_cached:
+            argv[i] = &most_cached;
             break;
         case Source::key_head_step:
             argv[i] = &key_head_step;

@@ -40,7 +40,7 @@ struct KernelCall {
     void *user_context;
     KernelBuffer sequences;  // of a kernel that sees the whole batch
     float scale;
-    int32_t causal, present, absent, most_tokens, key_head_step, key_heads;
+    int32_t causal, present, absent, most_tokens, most_cached, key_head_step, key_heads;
 
     // Points argv at the scalars, and at the buffers, which are filled by the caller.
     void bind(const BoundKernel &bound, const Problem &problem, const Arguments &arguments, void *context);

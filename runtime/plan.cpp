@@ -60,9 +60,6 @@ halation_status check_device_problem(const Problem &problem) {
     if (!same_type(problem.state_type, float32))
         return fail(HALATION_UNSUPPORTED, "state_type: got %s; must be float32 with backend %s",
                     type_name(problem.state_type).c_str(), problem.backend);
-    if (row_has_letter(*problem.row, letter_S))
-        return fail(HALATION_UNSUPPORTED, "recurrence: %s has a cache, which backend %s does not take yet", problem.row->name,
-                    problem.backend);
     return HALATION_OK;
 }
 

@@ -37,14 +37,25 @@ struct TensorSpec {
 // What a recurrence carries from token to token; index of the arrays of tensors below.
 enum Carried { carried_state, carried_normalizer, carried_count };
 
-enum class Source : uint8_t { user_context, scale, causal, presence, tensor, sequences, most_tokens, key_head_step, key_heads };
+enum class Source : uint8_t {
+    user_context,
+    scale,
+    causal,
+    presence,
+    tensor,
+    sequences,
+    most_tokens,
+    most_cached,
+    key_head_step,
+    key_heads
+};
 
 struct Binding {
     Source source;
     int8_t tensor;  // for Source::tensor and presence
 };
 
-constexpr int most_arguments = most_tensors + 7;
+constexpr int most_arguments = most_tensors + 8;
 
 struct BoundKernel {
     const halation_kernel *kernel = nullptr;

@@ -95,6 +95,13 @@ public:
 private:
     // What kernels keep between launches of their own, too: where keys are kept as features, all of a sequence's.
     halation_status check_kept() const {
+        for (const GpuLaunch &launch : table_.launches)
+            if (plan_.has_cache && kept_of_token(plan_, *launch.kernel->kernel) > INT32_MAX)
+                return fail(HALATION_UNSUPPORTED,
+                            "value_heads, value_dim: got %lld and %lld; backend %s takes fewer than %d value channels of all "
+                            "heads in form recurrent: use form parallel",
+                            static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.value_dim),
+                            plan_.problem.backend, INT32_MAX / 96);
         if (plan_.final[carried_normalizer] < 0) return HALATION_OK;
         const int64_t most = INT32_MAX / (plan_.problem.value_heads * plan_.problem.key_dim);
         for (const GpuLaunch &launch : table_.launches)
@@ -182,7 +189,7 @@ private:
         const TensorSpec &output = plan_.tensors[plan_.output];
         halide_dimension_t *dim = call.buffer(plan_.output).dim;
         dim[output.rank - 1 - output.token_axis].extent = launch.tokens;
-        call.set_most_tokens(launch.tokens);
+        call.set_most(launch.tokens, launch.cached);
         dim[output.rank - 1 - output.row_axis].extent = launch.entries;
         const size_t offset = launch.first_word * sizeof(int32_t);
         const Location entries = {table_location_.memory, table_location_.address + offset, table_location_.bytes - offset};

@@ -38,6 +38,24 @@ struct CpuMachine {
     int parameter(const std::string &name) const { return own.at(name); }
 };
 
+// How a block of threads of a GPU shares out softmax attention: it has `queries` queries of a head, a tile, and goes through the
+// cache `keys` tokens at a time. Its threads are lanes x rows: a thread has keys / lanes scores and `channels` value channels of
+// each of queries / rows queries.
+struct AttentionTile {
+    int queries, keys;
+    int lanes, rows;
+    int channels;
+    int key_slice;  // key channels of a tile of queries and a block of keys in shared memory at once
+    int values;     // cached tokens whose values are loaded at once
+    // 1: values go through shared memory; 0: each is read once, as it is needed.
+    int share_values;
+    // A cache is shared out over blocks of threads in parts, of whole blocks of keys, so many at most; 0: it is not. What they
+    // give is read a few parts at once.
+    int most_parts, parts_at_once;
+
+    int value_channels() const { return lanes * channels; }
+};
+
 // One schedule serves all GPU APIs; this is what it is told of them.
 struct GpuMachine {
     std::string backend;  // the name used by the variants table and the runtime
@@ -55,6 +73,11 @@ struct GpuMachine {
     // tokens in a chunk; threads along channels where there are none along tokens. Both: threads along tokens in what is done by
     // tokens.
     int ssm_chunk = 8, ssm_rows = 4, hgrn_chunk = 32, hgrn_lanes = 128, scan_token_threads = 8;
+    // softmax. Of many queries: 32 x 64 scores by 8 x 16 threads, 4 x 4 each, then 4 x 8 sums; with 168 registers a thread three
+    // such blocks share a multiprocessor (CUDA), so that one computes while another waits. Of one query: each of 128 threads has
+    // the score of a key, then a value channel.
+    AttentionTile prefill = {32, 64, 16, 8, 8, 16, 8, 1, 0, 0};
+    AttentionTile decode = {1, 128, 128, 1, 1, 32, 32, 0, 32, 4};
 };
 
 const GpuMachine &gpu_machine(const std::string &backend);

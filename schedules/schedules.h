@@ -18,6 +18,7 @@ void scan_cpu(Scan &scan, const CpuMachine &machine);
 // sequences.
 void chunk_gpu(Chunk &chunk, Halide::Func &placed, const GpuMachine &machine);
 void scan_gpu(ScanChunk &scan, Halide::Func &placed, const GpuMachine &machine);  // likewise, without heads
+void softmax_gpu(OnlineAttention &attention, Halide::Func &placed);
 void softmax_cpu(Attention &attention, bool decode, const CpuMachine &machine);
 void bidirectional_cpu(Bidirectional &bidirectional, const CpuMachine &machine);
 

@@ -21,7 +21,7 @@ typedef __global float *Output;
 
 __kernel void decays_of(Input g, Output decays, __global const int *sequences, int4 gs, int heads, int most, __local int16 *shared) {
     const int h = get_global_id(0), t = get_global_id(1), s = get_global_id(2);
-    __global const int *sequence = sequences + 6 * s;
+    __global const int *sequence = sequences + 8 * s;
     if (t < sequence[2])
         decays[(s * most + t) * heads + h] = exp(g[h * gs.x + (sequence[1] + t) * gs.y + sequence[0] * gs.z]);
 }
@@ -31,7 +31,7 @@ __kernel void gated(Input q, Input k, Input v, Input decays, Input initial_state
                     int key_head_step, int key_heads, int K, int heads, int most, __local int16 *shared) {
     const int x = get_global_id(0), h = get_global_id(1), s = get_global_id(2);
     const int kh = h / key_head_step % key_heads;
-    __global const int *sequence = sequences + 6 * s;
+    __global const int *sequence = sequences + 8 * s;
     const int batch = sequence[0], first = sequence[1], tokens = sequence[2], from = sequence[3], to = sequence[4];
     float state[64];
     for (int d = 0; d < K; d++)
