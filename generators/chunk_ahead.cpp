@@ -45,7 +45,12 @@ public:
     // `own`: what the code stores, intermediate results among it.
     SplitLoads(std::string array, std::vector<std::string> own) : array_(std::move(array)), own_(std::move(own)) {}
 
-    std::vector<std::pair<std::string, Type>> registers;
+    struct Registers {
+        std::string name;
+        Type type;
+        int count;
+    };
+    std::vector<Registers> registers;  // one array a type: Metal has a limit to how many scopes are around a statement
     std::vector<Stmt> loads;
 
 private:
@@ -57,6 +62,7 @@ private:
     struct Ahead {
         Expr load;
         std::vector<Expr> conditions;
+        Expr in_register;
         bool same(const Expr &other, const std::vector<Expr> &around) const {
             return equal(load, other) && std::equal(conditions.begin(), conditions.end(), around.begin(), around.end(),
                                                     [](const Expr &a, const Expr &b) { return equal(a, b); });
@@ -72,15 +78,18 @@ private:
         if (!is_value(op->type) || std::find(own_.begin(), own_.end(), op->name) != own_.end()) return IRMutator::visit(op);
         const auto known =
             std::find_if(ahead_.begin(), ahead_.end(), [&](const Ahead &other) { return other.same(op, conditions_); });
-        const std::string name = array_ + "." + std::to_string(known - ahead_.begin());
-        if (known == ahead_.end()) {
-            ahead_.push_back({op, conditions_});
-            registers.emplace_back(name, op->type);
-            Stmt load = Store::make(name, op, 0, Parameter(), const_true(), ModulusRemainder());
-            for (const Expr &condition : conditions_) load = IfThenElse::make(condition, load);
-            loads.push_back(load);
-        }
-        return Load::make(op->type, name, 0, Buffer<>(), Parameter(), const_true(), ModulusRemainder());
+        if (known != ahead_.end()) return known->in_register;
+        auto array = std::find_if(registers.begin(), registers.end(), [&](const Registers &r) { return r.type == op->type; });
+        if (array == registers.end())
+            array = registers.insert(array, {array_ + "." + std::to_string(registers.size()), op->type, 0});
+        const int index = array->count++;
+        Stmt load = Store::make(array->name, op, index, Parameter(), const_true(), ModulusRemainder());
+        for (const Expr &condition : conditions_) load = IfThenElse::make(condition, load);
+        loads.push_back(load);
+        const Expr in_register =
+            Load::make(op->type, array->name, index, Buffer<>(), Parameter(), const_true(), ModulusRemainder());
+        ahead_.push_back({op, conditions_, in_register});
+        return in_register;
     }
     Expr visit(const Call *op) override {
         if (!op->is_intrinsic(Call::if_then_else)) return IRMutator::visit(op);
@@ -119,7 +128,7 @@ private:
     std::map<std::string, Expr> lets_;  // inside the loop
     std::vector<Expr> conditions_;      // around what is visited, inside the loop
     std::vector<Stmt> first_;           // before the loop
-    std::vector<std::pair<std::string, Type>> registers_;
+    std::vector<SplitLoads::Registers> registers_;
 
     Stmt visit(const For *op) override {
         if (loop_ || !is_loop_over(op->name, names_.chunk_loop)) return IRMutator::visit(op);
@@ -131,10 +140,10 @@ private:
         loop_ = nullptr;
         if (first_.empty()) return result;
         first_.push_back(result);
-        for (const auto &[name, type] : registers_) first_.push_back(Free::make(name));
+        for (const SplitLoads::Registers &array : registers_) first_.push_back(Free::make(array.name));
         result = Block::make(first_);
-        for (const auto &[name, type] : registers_)
-            result = Allocate::make(name, type, MemoryType::Register, {1}, const_true(), result);
+        for (const SplitLoads::Registers &array : registers_)
+            result = Allocate::make(array.name, array.type, MemoryType::Register, {array.count}, const_true(), result);
         first_.clear();
         registers_.clear();
         return result;
