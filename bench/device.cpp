@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
                                             "delta",  "gated_delta", "kda",   "rwkv7", "linear_normalized"};
     int64_t heads = 32, dim = 128, batch = 128, tokens = 8192;
     CLI::App app("Times kernels on a device");
-    app.add_option("--backend", backend, "cuda or opencl")->capture_default_str();
+    app.add_option("--backend", backend, "cuda, opencl or metal")->capture_default_str();
     app.add_option("recurrences", recurrences, "which; default: all with kernels for devices");
     app.add_option("--heads", heads, "H")->capture_default_str();
     app.add_option("--dim", dim, "K and V")->capture_default_str();

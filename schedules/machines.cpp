@@ -17,6 +17,7 @@ const GpuMachine gpu_machines[] = {
     // backend, target, has_double
     {"cuda", "cuda-cuda_capability_80", true},
     {"opencl", "opencl-cl_doubles", true},
+    {"metal", "metal", false},
 };
 
 }  // namespace
@@ -32,7 +33,8 @@ const GpuMachine &gpu_machine(const std::string &backend) {
 
 const GpuMachine &gpu_machine(const Halide::Target &target) {
     using Halide::Target;
-    return gpu_machine(target.has_feature(Target::CUDA) ? "cuda" : "opencl");
+    if (target.has_feature(Target::CUDA)) return gpu_machine("cuda");
+    return gpu_machine(target.has_feature(Target::Metal) ? "metal" : "opencl");
 }
 
 const CpuMachine &cpu_machine(const std::string &isa) {
