@@ -77,6 +77,8 @@ const std::set<std::string> expected = {"_halide_copy_to_device",
                                         "_halide_metal_initialize_kernels",
                                         "_halide_metal_run",
                                         "_halide_error",
+                                        "_halide_free",
+                                        "_halide_malloc",
                                         "_memcpy",
                                         "_memset"};
 
