@@ -1,5 +1,5 @@
-// The part of the Objective-C runtime and of Metal that the runtime uses, declared here, so that neither headers nor frameworks are
-// needed to build.
+// The part of the Objective-C runtime and of Metal that the runtime uses, declared here, so that neither headers nor frameworks
+// are needed to build.
 #ifndef HALATION_RUNTIME_METAL_API_H
 #define HALATION_RUNTIME_METAL_API_H
 
@@ -21,11 +21,11 @@ struct Size {  // MTLSize
     size_t width, height, depth;
 };
 
-constexpr size_t storage_shared = 0;                              // MTLResourceOptions
-constexpr size_t encoding_utf8 = 4;                               // NSStringEncoding
+constexpr size_t storage_shared = 0;                                      // MTLResourceOptions
+constexpr size_t encoding_utf8 = 4;                                       // NSStringEncoding
 constexpr size_t command_buffer_completed = 4, command_buffer_error = 5;  // MTLCommandBufferStatus: those that last
-constexpr size_t most_inline_bytes = 4096;                        // that a kernel is given without a buffer
-constexpr int most_buffers = 31;                                  // of a kernel
+constexpr size_t most_inline_bytes = 4096;                                // that a kernel is given without a buffer
+constexpr int most_buffers = 31;                                          // of a kernel
 
 struct Api {
     const char *fault = nullptr;  // NULL: the functions may be called
@@ -46,11 +46,10 @@ struct Api {
 // Loaded once.
 const Api &api();
 
-// [object selector: arguments ...]; the result of nil is 0. The types must be those of the method: size_t for NSUInteger. A method is
-// looked up and called as the function that it is, which is the same on all processors; objc_msgSend is another function for some
-// types on some.
-template<typename Result = void, typename... Arguments>
-Result send(Object object, const char *selector, Arguments... arguments) {
+// [object selector: arguments ...]; the result of nil is 0. The types must be those of the method: size_t for NSUInteger. A
+// method is looked up and called as the function that it is, which is the same on all processors; objc_msgSend is another
+// function for some types on some.
+template<typename Result = void, typename... Arguments> Result send(Object object, const char *selector, Arguments... arguments) {
     if (!object) return Result();
     const Selector name = api().get_selector(selector);
     const auto method =

@@ -1,5 +1,5 @@
-// Metal: a device and a command queue, the caller's or ours. Memory is MTLBuffers; kernels are pointed into the middle of one by an
-// offset. What a run starts is encoded into one command buffer, which is committed at its end and not waited for.
+// Metal: a device and a command queue, the caller's or ours. Memory is MTLBuffers; kernels are pointed into the middle of one by
+// an offset. What a run starts is encoded into one command buffer, which is committed at its end and not waited for.
 #include "device.h"
 #include "metal_api.h"
 #include "status.h"
@@ -214,7 +214,8 @@ public:
         const Pool pool;
         const Object buffer = object_of(data);
         if (send<Object>(buffer, "device") != device_.get())
-            return fail(HALATION_INVALID_ARGUMENT, "%s: its MTLBuffer is of another MTLDevice than the one that was opened", name);
+            return fail(HALATION_INVALID_ARGUMENT, "%s: its MTLBuffer is of another MTLDevice than the one that was opened",
+                        name);
         const auto bytes = send<size_t>(buffer, "length");
         if (offset > bytes)
             return fail(HALATION_INVALID_ARGUMENT, "%s: byte_offset is %llu; its MTLBuffer has %zu bytes", name,
@@ -253,7 +254,8 @@ private:
 
     // Arithmetic as the text says it: without, infinities and NaNs are taken not to be.
     static Owned exact_options() {
-        Owned options(send<Object>(send<Object>(reinterpret_cast<Object>(api().get_class("MTLCompileOptions")), "alloc"), "init"));
+        Owned options(
+            send<Object>(send<Object>(reinterpret_cast<Object>(api().get_class("MTLCompileOptions")), "alloc"), "init"));
         if (responds(options.get(), "setMathMode:"))
             send(options.get(), "setMathMode:", intptr_t(0));  // MTLMathModeSafe
         else
@@ -296,8 +298,8 @@ private:
     static halation_status check_arguments(const halation_launch &launch) {
         const size_t scalars = scalars_of(launch).size();
         if (scalars > most_inline_bytes)
-            return fail(HALATION_UNSUPPORTED, "metal: %s takes %zu bytes of scalars; at most %zu can be given", launch.entry, scalars,
-                        most_inline_bytes);
+            return fail(HALATION_UNSUPPORTED, "metal: %s takes %zu bytes of scalars; at most %zu can be given", launch.entry,
+                        scalars, most_inline_bytes);
         int buffers = scalars > 0 ? 1 : 0;
         for (int i = 0; i < launch.argument_count; i++) buffers += launch.is_buffer[i] ? 1 : 0;
         if (buffers > most_buffers)
@@ -389,8 +391,7 @@ private:
     void forget_completed() {
         const auto pending = std::find_if(committed_.begin(), committed_.end(), [&](const Owned &commands) {
             const auto status = send<size_t>(commands.get(), "status");
-            if (status == command_buffer_error && fault_.empty())
-                fault_ = error_text(send<Object>(commands.get(), "error"));
+            if (status == command_buffer_error && fault_.empty()) fault_ = error_text(send<Object>(commands.get(), "error"));
             return status < command_buffer_completed;
         });
         committed_.erase(committed_.begin(), pending);

@@ -1,6 +1,6 @@
 // Runs the tests on a device of each backend that has one here. HALATION_TEST_BACKEND=cuda, opencl or metal: of that alone.
-// A backend without a device is skipped, unless it was asked for so or HALATION_REQUIRE_CUDA, HALATION_REQUIRE_OPENCL is set. So is
-// Metal where this program emulates it (metal_emulator.h), unless it was asked for.
+// A backend without a device is skipped, unless it was asked for so or HALATION_REQUIRE_CUDA, HALATION_REQUIRE_OPENCL is set. So
+// is Metal where this program emulates it (metal_emulator.h), unless it was asked for.
 #define CATCH_CONFIG_RUNNER
 #include "halation_kernels.h"
 #include "kernel_device.h"

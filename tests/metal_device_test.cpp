@@ -216,10 +216,12 @@ TEST_CASE("memory of Metal: any offset, ranges, the device's alone", "[metal]") 
     halation::check(device->locate("v", buffer, 8, &location));
     CHECK(location.bytes == 12);
     uint64_t handle = 0;
-    CHECK(refused(device->point_to("v", location, 16, &handle), "v: takes 16 bytes of its MTLBuffer, which has 12 from there on"));
+    CHECK(
+        refused(device->point_to("v", location, 16, &handle), "v: takes 16 bytes of its MTLBuffer, which has 12 from there on"));
     CHECK(refused(device->locate("v", buffer, 24, &location), "v: byte_offset is 24; its MTLBuffer has 20 bytes"));
     halation::check(device->locate("v", buffer, 2, &location));
-    CHECK(refused(device->point_to("v", location, 4, &handle), "v: begins at byte 2 of its MTLBuffer; kernels take offsets that are"));
+    CHECK(refused(device->point_to("v", location, 4, &handle),
+                  "v: begins at byte 2 of its MTLBuffer; kernels take offsets that are"));
     release(buffer);
     const Object other = new_device("other"), of_other = new_private_buffer(other, 16);
     CHECK(refused(device->locate("v", of_other, 0, &location), "v: its MTLBuffer is of another MTLDevice"));
@@ -239,8 +241,8 @@ TEST_CASE("memory of Metal: any offset, ranges, the device's alone", "[metal]") 
 
 TEST_CASE("a device and queues of the caller's own", "[metal]") {
     const Balance balance;
-    const Object device = new_device("theirs"), other = new_device("other"), queue = new_queue(device), another = new_queue(device),
-                 of_other = new_queue(other);
+    const Object device = new_device("theirs"), other = new_device("other"), queue = new_queue(device),
+                 another = new_queue(device), of_other = new_queue(other);
     {
         const auto opened = open(nullptr, queue);
         CHECK(opened->info().native_context == device);
@@ -327,7 +329,8 @@ TEST_CASE("a fault of a kernel shows at the next wait, once", "[metal]") {
     scale.first = 2;  // two elements further than there are
     halation::check(scale.with(&Device::launch, *device));
     halation::check(device->submit());
-    CHECK(refused(device->synchronize(), "metal: a kernel failed: scale: a thread touches memory that it may not: 0 bytes behind"));
+    CHECK(
+        refused(device->synchronize(), "metal: a kernel failed: scale: a thread touches memory that it may not: 0 bytes behind"));
     CHECK(device->synchronize() == HALATION_OK);
 }
 
@@ -342,10 +345,11 @@ TEST_CASE("a context on Metal", "[metal]") {
     memory.copy_to(found.data(), 12);
     CHECK(found == values);
     context.synchronize();
-    CHECK(refused(halation_context_open_device(context.get(), [] {
-              static auto options = HALATION_INIT(halation_device_options);
-              options.backend = "metal";
-              return &options;
-          }()),
+    CHECK(refused(halation_context_open_device(context.get(),
+                                               [] {
+                                                   static auto options = HALATION_INIT(halation_device_options);
+                                                   options.backend = "metal";
+                                                   return &options;
+                                               }()),
                   "has a device already, metal:0"));
 }

@@ -49,7 +49,8 @@ struct EmulatedDevice : ObjectiveObject {
 // Ends where the next page may not be touched, has such a page or bytes of NaN before it, and is full of NaN at first.
 struct EmulatedBuffer : Owner {
     EmulatedBuffer(Object device, size_t bytes, bool is_private = false)
-        : Owner(class_named("MTLBuffer")), bytes(bytes), is_private(is_private), memory((bytes + 15) / 16 * 16, kernels::Meets::end) {
+        : Owner(class_named("MTLBuffer")), bytes(bytes), is_private(is_private),
+          memory((bytes + 15) / 16 * 16, kernels::Meets::end) {
         own(device);
         const std::lock_guard<std::mutex> lock(mutex);
         all().insert(this);
@@ -236,146 +237,177 @@ Dispatch::Argument &argument(Object encoder, size_t index) {
 
 void add_device() {
     const Class device = class_named("MTLDevice");
-    add_method(device, "name",
-               +[](Object self, Selector) -> Object { return autoreleased(new_string(as<EmulatedDevice>(self).name)); });
-    add_method(device, "recommendedMaxWorkingSetSize", +[](Object, Selector) -> uint64_t { return uint64_t(8) << 30; });
-    add_method(device, "maxThreadgroupMemoryLength", +[](Object, Selector) -> size_t { return most_threadgroup_bytes; });
-    add_method(device, "maxThreadsPerThreadgroup", +[](Object, Selector) -> Size {
-        return {most_threads, most_threads, most_threads};
-    });
-    add_method(device, "newCommandQueue",
-               +[](Object self, Selector) -> Object { return limits().has_queues ? new_queue(self) : nullptr; });
-    add_method(device, "newBufferWithLength:options:", +[](Object self, Selector, size_t bytes, size_t options) -> Object {
-        if (options != storage_shared || bytes == 0) throw Violation("a buffer of no bytes, or not shared");
-        return bytes > limits().buffer_bytes ? nullptr : new EmulatedBuffer(self, bytes);
-    });
-    add_method(device, "newBufferWithBytes:length:options:",
-               +[](Object self, Selector, const void *from, size_t bytes, size_t options) -> Object {
-                   if (options != storage_shared || bytes == 0) throw Violation("a buffer of no bytes, or not shared");
-                   if (bytes > limits().buffer_bytes) return nullptr;
-                   auto *made = new EmulatedBuffer(self, bytes);
-                   memcpy(made->memory.data(), from, bytes);
-                   return made;
-               });
-    add_method(device, "newLibraryWithSource:options:error:",
-               +[](Object, Selector, Object source, Object options, Object *error) -> Object {
-                   if (!as<Options>(options).is_exact) throw Violation("a library is compiled with fast arithmetic");
-                   std::string text = string_value(source), fault;
-                   {
-                       const std::lock_guard<std::mutex> lock(mutex);
-                       if (edit_of_code) text = edit_of_code(text);
-                   }
-                   const Library *code = compile(text, &fault);
-                   if (code) return new LibraryObject(code);
-                   *error = autoreleased(new_error(fault));
-                   return nullptr;
-               });
-    add_method(class_named("MTLLibrary"), "newFunctionWithName:", +[](Object self, Selector, Object name) -> Object {
-        const auto &functions = as<LibraryObject>(self).code->functions;
-        const auto found = functions.find(string_value(name));
-        return found == functions.end() ? nullptr : new FunctionObject("MTLFunction", found->first, found->second);
-    });
-    add_method(device, "newComputePipelineStateWithFunction:error:",
-               +[](Object, Selector, Object function, Object *error) -> Object {
-                   const auto &of = as<FunctionObject>(function);
-                   if (static_cast<size_t>(of.code.buffers) <= most_buffers)
-                       return new FunctionObject("MTLComputePipelineState", of.name, of.code);
-                   *error = autoreleased(new_error("the function has " + std::to_string(of.code.buffers) + " buffers"));
-                   return nullptr;
-               });
-    add_method(class_named("MTLComputePipelineState"), "maxTotalThreadsPerThreadgroup",
-               +[](Object, Selector) -> size_t { return limits().pipeline_threads; });
-    add_method(metaclass_of("MTLCompileOptions"), "alloc", +[](Object, Selector) -> Object { return new Options; });
-    add_method(class_named("MTLCompileOptions"), "init", +[](Object self, Selector) -> Object { return self; });
-    add_method(class_named("MTLCompileOptions"), "setFastMathEnabled:",
-               +[](Object self, Selector, Boolean fast) { as<Options>(self).is_exact = !fast; });
+    add_method(
+        device, "name", +[](Object self, Selector) -> Object { return autoreleased(new_string(as<EmulatedDevice>(self).name)); });
+    add_method(
+        device, "recommendedMaxWorkingSetSize", +[](Object, Selector) -> uint64_t { return uint64_t(8) << 30; });
+    add_method(
+        device, "maxThreadgroupMemoryLength", +[](Object, Selector) -> size_t { return most_threadgroup_bytes; });
+    add_method(
+        device, "maxThreadsPerThreadgroup", +[](Object, Selector) -> Size {
+            return {most_threads, most_threads, most_threads};
+        });
+    add_method(
+        device, "newCommandQueue",
+        +[](Object self, Selector) -> Object { return limits().has_queues ? new_queue(self) : nullptr; });
+    add_method(
+        device, "newBufferWithLength:options:", +[](Object self, Selector, size_t bytes, size_t options) -> Object {
+            if (options != storage_shared || bytes == 0) throw Violation("a buffer of no bytes, or not shared");
+            return bytes > limits().buffer_bytes ? nullptr : new EmulatedBuffer(self, bytes);
+        });
+    add_method(
+        device, "newBufferWithBytes:length:options:",
+        +[](Object self, Selector, const void *from, size_t bytes, size_t options) -> Object {
+            if (options != storage_shared || bytes == 0) throw Violation("a buffer of no bytes, or not shared");
+            if (bytes > limits().buffer_bytes) return nullptr;
+            auto *made = new EmulatedBuffer(self, bytes);
+            memcpy(made->memory.data(), from, bytes);
+            return made;
+        });
+    add_method(
+        device,
+        "newLibraryWithSource:options:error:", +[](Object, Selector, Object source, Object options, Object *error) -> Object {
+            if (!as<Options>(options).is_exact) throw Violation("a library is compiled with fast arithmetic");
+            std::string text = string_value(source), fault;
+            {
+                const std::lock_guard<std::mutex> lock(mutex);
+                if (edit_of_code) text = edit_of_code(text);
+            }
+            const Library *code = compile(text, &fault);
+            if (code) return new LibraryObject(code);
+            *error = autoreleased(new_error(fault));
+            return nullptr;
+        });
+    add_method(
+        class_named("MTLLibrary"), "newFunctionWithName:", +[](Object self, Selector, Object name) -> Object {
+            const auto &functions = as<LibraryObject>(self).code->functions;
+            const auto found = functions.find(string_value(name));
+            return found == functions.end() ? nullptr : new FunctionObject("MTLFunction", found->first, found->second);
+        });
+    add_method(
+        device, "newComputePipelineStateWithFunction:error:", +[](Object, Selector, Object function, Object *error) -> Object {
+            const auto &of = as<FunctionObject>(function);
+            if (static_cast<size_t>(of.code.buffers) <= most_buffers)
+                return new FunctionObject("MTLComputePipelineState", of.name, of.code);
+            *error = autoreleased(new_error("the function has " + std::to_string(of.code.buffers) + " buffers"));
+            return nullptr;
+        });
+    add_method(
+        class_named("MTLComputePipelineState"), "maxTotalThreadsPerThreadgroup",
+        +[](Object, Selector) -> size_t { return limits().pipeline_threads; });
+    add_method(
+        metaclass_of("MTLCompileOptions"), "alloc", +[](Object, Selector) -> Object { return new Options; });
+    add_method(
+        class_named("MTLCompileOptions"), "init", +[](Object self, Selector) -> Object { return self; });
+    add_method(
+        class_named("MTLCompileOptions"),
+        "setFastMathEnabled:", +[](Object self, Selector, Boolean fast) { as<Options>(self).is_exact = !fast; });
 }
 
 void add_buffer() {
     const Class buffer = class_named("MTLBuffer");
-    add_method(buffer, "device", +[](Object self, Selector) -> Object { return as<EmulatedBuffer>(self).device(); });
-    add_method(buffer, "length", +[](Object self, Selector) -> size_t { return as<EmulatedBuffer>(self).bytes; });
-    add_method(buffer, "contents", +[](Object self, Selector) -> void * {
-        auto &of = as<EmulatedBuffer>(self);
-        return of.is_private ? nullptr : of.memory.data();
-    });
+    add_method(
+        buffer, "device", +[](Object self, Selector) -> Object { return as<EmulatedBuffer>(self).device(); });
+    add_method(
+        buffer, "length", +[](Object self, Selector) -> size_t { return as<EmulatedBuffer>(self).bytes; });
+    add_method(
+        buffer, "contents", +[](Object self, Selector) -> void * {
+            auto &of = as<EmulatedBuffer>(self);
+            return of.is_private ? nullptr : of.memory.data();
+        });
 }
 
 void add_queue() {
-    add_method(class_named("MTLCommandQueue"), "device", +[](Object self, Selector) -> Object { return as<Queue>(self).device(); });
-    add_method(class_named("MTLCommandQueue"), "commandBuffer", +[](Object self, Selector) -> Object {
-        if (!limits().has_command_buffers) return nullptr;
-        return autoreleased(new CommandBuffer(self));
-    });
+    add_method(
+        class_named("MTLCommandQueue"), "device", +[](Object self, Selector) -> Object { return as<Queue>(self).device(); });
+    add_method(
+        class_named("MTLCommandQueue"), "commandBuffer", +[](Object self, Selector) -> Object {
+            if (!limits().has_command_buffers) return nullptr;
+            return autoreleased(new CommandBuffer(self));
+        });
     const Class commands = class_named("MTLCommandBuffer");
-    add_method(commands, "commit", +[](Object self, Selector) {
-        auto &of = as<CommandBuffer>(self);
-        if (of.encoder) throw Violation("a command buffer is committed before its encoder has ended");
-        if (of.status != CommandBuffer::not_enqueued) throw Violation("a command buffer is committed twice");
-        of.status = CommandBuffer::committed;
-        as<Queue>(of.queue).pending.push_back(retained(self));
-    });
-    add_method(commands, "waitUntilCompleted", +[](Object self, Selector) {
-        auto &of = as<CommandBuffer>(self);
-        if (of.status == CommandBuffer::not_enqueued) throw Violation("a command buffer is waited for that was not committed");
-        while (of.status == CommandBuffer::committed) as<Queue>(of.queue).run_first();
-    });
-    add_method(commands, "status", +[](Object self, Selector) -> size_t { return as<CommandBuffer>(self).status; });
-    add_method(commands, "error", +[](Object self, Selector) -> Object {
-        const auto &of = as<CommandBuffer>(self);
-        return of.fault.empty() ? nullptr : autoreleased(new_error(of.fault));
-    });
-    add_method(commands, "computeCommandEncoder", +[](Object self, Selector) -> Object {
-        if (!limits().has_encoders) return nullptr;
-        return autoreleased(new Encoder("MTLComputeCommandEncoder", as<CommandBuffer>(self)));
-    });
-    add_method(commands, "blitCommandEncoder", +[](Object self, Selector) -> Object {
-        if (!limits().has_encoders) return nullptr;
-        return autoreleased(new Encoder("MTLBlitCommandEncoder", as<CommandBuffer>(self)));
-    });
+    add_method(
+        commands, "commit", +[](Object self, Selector) {
+            auto &of = as<CommandBuffer>(self);
+            if (of.encoder) throw Violation("a command buffer is committed before its encoder has ended");
+            if (of.status != CommandBuffer::not_enqueued) throw Violation("a command buffer is committed twice");
+            of.status = CommandBuffer::committed;
+            as<Queue>(of.queue).pending.push_back(retained(self));
+        });
+    add_method(
+        commands, "waitUntilCompleted", +[](Object self, Selector) {
+            auto &of = as<CommandBuffer>(self);
+            if (of.status == CommandBuffer::not_enqueued)
+                throw Violation("a command buffer is waited for that was not committed");
+            while (of.status == CommandBuffer::committed) as<Queue>(of.queue).run_first();
+        });
+    add_method(
+        commands, "status", +[](Object self, Selector) -> size_t { return as<CommandBuffer>(self).status; });
+    add_method(
+        commands, "error", +[](Object self, Selector) -> Object {
+            const auto &of = as<CommandBuffer>(self);
+            return of.fault.empty() ? nullptr : autoreleased(new_error(of.fault));
+        });
+    add_method(
+        commands, "computeCommandEncoder", +[](Object self, Selector) -> Object {
+            if (!limits().has_encoders) return nullptr;
+            return autoreleased(new Encoder("MTLComputeCommandEncoder", as<CommandBuffer>(self)));
+        });
+    add_method(
+        commands, "blitCommandEncoder", +[](Object self, Selector) -> Object {
+            if (!limits().has_encoders) return nullptr;
+            return autoreleased(new Encoder("MTLBlitCommandEncoder", as<CommandBuffer>(self)));
+        });
 }
 
 void add_encoders() {
     const Class compute = class_named("MTLComputeCommandEncoder"), blit = class_named("MTLBlitCommandEncoder");
     for (const Class encoder : {compute, blit})
-        add_method(encoder, "endEncoding", +[](Object self, Selector) { open_encoder(self).end(); });
-    add_method(compute, "setComputePipelineState:", +[](Object self, Selector, Object pipeline) {
-        Encoder &encoder = open_encoder(self);
-        encoder.dispatch = {};
-        encoder.dispatch.pipeline = &as<FunctionObject>(encoder.commands.own(pipeline));
-    });
-    add_method(compute, "setBytes:length:atIndex:", +[](Object self, Selector, const void *from, size_t bytes, size_t index) {
-        if (bytes > most_inline_bytes) throw Violation("a kernel is given more than 4096 bytes without a buffer");
-        argument(self, index).bytes.assign(static_cast<const char *>(from), bytes);
-    });
-    add_method(compute, "setBuffer:offset:atIndex:", +[](Object self, Selector, Object buffer, size_t offset, size_t index) {
-        auto &of = as<EmulatedBuffer>(open_encoder(self).commands.own(buffer));
-        if (offset >= of.bytes || offset % 4 != 0) throw Violation("a kernel is pointed to byte " + std::to_string(offset));
-        argument(self, index).buffer = &of;
-        argument(self, index).offset = offset;
-    });
-    add_method(compute, "setThreadgroupMemoryLength:atIndex:", +[](Object self, Selector, size_t bytes, size_t index) {
-        if (bytes % 16 != 0 || index != 0) throw Violation("threadgroup memory of " + std::to_string(bytes) + " bytes");
-        open_encoder(self).dispatch.threadgroup_bytes = bytes;
-    });
-    add_method(compute, "dispatchThreadgroups:threadsPerThreadgroup:", +[](Object self, Selector, Size groups, Size threads) {
-        Encoder &encoder = open_encoder(self);
-        encoder.dispatch.groups = groups;
-        encoder.dispatch.threads = threads;
-        encoder.dispatch.check();
-        encoder.commands.commands.push_back([dispatch = encoder.dispatch] { return dispatch.run(); });
-    });
-    add_method(blit, "copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:",
-               +[](Object self, Selector, Object from, size_t from_offset, Object to, size_t to_offset, size_t bytes) {
-                   CommandBuffer &commands = open_encoder(self).commands;
-                   auto &source = as<EmulatedBuffer>(commands.own(from)), &sink = as<EmulatedBuffer>(commands.own(to));
-                   if (from_offset + bytes > source.bytes || to_offset + bytes > sink.bytes)
-                       throw Violation("a copy beyond the end of a buffer");
-                   commands.commands.push_back([&source, &sink, from_offset, to_offset, bytes] {
-                       memcpy(sink.memory.data() + to_offset, source.memory.data() + from_offset, bytes);
-                       return std::string();
-                   });
-               });
+        add_method(
+            encoder, "endEncoding", +[](Object self, Selector) { open_encoder(self).end(); });
+    add_method(
+        compute, "setComputePipelineState:", +[](Object self, Selector, Object pipeline) {
+            Encoder &encoder = open_encoder(self);
+            encoder.dispatch = {};
+            encoder.dispatch.pipeline = &as<FunctionObject>(encoder.commands.own(pipeline));
+        });
+    add_method(
+        compute, "setBytes:length:atIndex:", +[](Object self, Selector, const void *from, size_t bytes, size_t index) {
+            if (bytes > most_inline_bytes) throw Violation("a kernel is given more than 4096 bytes without a buffer");
+            argument(self, index).bytes.assign(static_cast<const char *>(from), bytes);
+        });
+    add_method(
+        compute, "setBuffer:offset:atIndex:", +[](Object self, Selector, Object buffer, size_t offset, size_t index) {
+            auto &of = as<EmulatedBuffer>(open_encoder(self).commands.own(buffer));
+            if (offset >= of.bytes || offset % 4 != 0) throw Violation("a kernel is pointed to byte " + std::to_string(offset));
+            argument(self, index).buffer = &of;
+            argument(self, index).offset = offset;
+        });
+    add_method(
+        compute, "setThreadgroupMemoryLength:atIndex:", +[](Object self, Selector, size_t bytes, size_t index) {
+            if (bytes % 16 != 0 || index != 0) throw Violation("threadgroup memory of " + std::to_string(bytes) + " bytes");
+            open_encoder(self).dispatch.threadgroup_bytes = bytes;
+        });
+    add_method(
+        compute, "dispatchThreadgroups:threadsPerThreadgroup:", +[](Object self, Selector, Size groups, Size threads) {
+            Encoder &encoder = open_encoder(self);
+            encoder.dispatch.groups = groups;
+            encoder.dispatch.threads = threads;
+            encoder.dispatch.check();
+            encoder.commands.commands.push_back([dispatch = encoder.dispatch] { return dispatch.run(); });
+        });
+    add_method(
+        blit, "copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:",
+        +[](Object self, Selector, Object from, size_t from_offset, Object to, size_t to_offset, size_t bytes) {
+            CommandBuffer &commands = open_encoder(self).commands;
+            auto &source = as<EmulatedBuffer>(commands.own(from)), &sink = as<EmulatedBuffer>(commands.own(to));
+            if (from_offset + bytes > source.bytes || to_offset + bytes > sink.bytes)
+                throw Violation("a copy beyond the end of a buffer");
+            commands.commands.push_back([&source, &sink, from_offset, to_offset, bytes] {
+                memcpy(sink.memory.data() + to_offset, source.memory.data() + from_offset, bytes);
+                return std::string();
+            });
+        });
 }
 
 Object the_device() {

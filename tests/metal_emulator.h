@@ -1,5 +1,6 @@
 // A GPU with Metal where there is none: a program that links this has one under runtime/metal_device.cpp, in the place of Apple's
-// libraries (metal_objects.h). Kernels are compiled for the host (metal_library.h) and run when something waits for them, not before.
+// libraries (metal_objects.h). Kernels are compiled for the host (metal_library.h) and run when something waits for them, not
+// before.
 #ifndef HALATION_TESTS_METAL_EMULATOR_H
 #define HALATION_TESTS_METAL_EMULATOR_H
 

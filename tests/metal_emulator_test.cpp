@@ -1,7 +1,7 @@
 // The emulator of Metal by itself: it must notice what a GPU would do otherwise, or not at all.
-#include "metal_emulator.h"
 #include "device.h"
 #include "halation.hpp"
+#include "metal_emulator.h"
 
 #include <catch2/catch.hpp>
 
@@ -75,8 +75,11 @@ Outcome run(const std::string &code, const Sizes &sizes = {}) {
     std::vector<int8_t> is_buffer(sizes.buffers, 1);
     if (sizes.scalars > 0) bytes.push_back(4), values.push_back(&count), is_buffer.push_back(0);
     if (sizes.scalars > 1) bytes.push_back(1), values.push_back(&flag), is_buffer.push_back(0);
-    const halation_launch launch = {code.c_str(), "turn", {1, 1, 1}, {sizes.threads, 1, 1}, sizes.shared_bytes,
-                                    static_cast<int32_t>(bytes.size()), bytes.data(), values.data(), is_buffer.data()};
+    const halation_launch launch = {code.c_str(),       "turn",
+                                    {1, 1, 1},          {sizes.threads, 1, 1},
+                                    sizes.shared_bytes, static_cast<int32_t>(bytes.size()),
+                                    bytes.data(),       values.data(),
+                                    is_buffer.data()};
     Outcome found;
     try {
         found = outcome(device->launch(launch));
@@ -131,7 +134,8 @@ TEST_CASE("memory outside of a buffer is told", "[metal]") {
         check_refused(run(kernel(synchronized + "x[t + 1] = 1;\n")), "touches memory that it may not");
         check_refused(run(kernel(synchronized + "x[t - 1] = 1;\n")), "writes before buffer 1");
         check_refused(run(kernel(synchronized + "x[t - 1500] = 1;\n")), "bytes before a buffer of 32");
-        check_refused(run(kernel(synchronized + "((threadgroup float *)shared)[16 + t] = 1;\n")), "touches memory that it may not");
+        check_refused(run(kernel(synchronized + "((threadgroup float *)shared)[16 + t] = 1;\n")),
+                      "touches memory that it may not");
         check_refused(run(kernel(synchronized + "((threadgroup float *)shared)[t - 1] = 1;\n")),
                       "writes before its threadgroup memory");
     }
@@ -156,8 +160,7 @@ TEST_CASE("what Apple's GPUs have not is refused", "[metal]") {
     much.shared_bytes = 32768;
     CHECK(run(kernel(turn), much).status == HALATION_OK);
     std::string more;
-    for (int i = 2; i <= 31; i++)
-        more += ",\n device float *x" + std::to_string(i) + " [[ buffer(" + std::to_string(i) + ") ]]";
+    for (int i = 2; i <= 31; i++) more += ",\n device float *x" + std::to_string(i) + " [[ buffer(" + std::to_string(i) + ") ]]";
     Sizes wide;
     wide.buffers = 31;
     check_refused(run(kernel("x[t] = 1;\n", more), wide), "makes no pipeline of turn: the function has 32 buffers");
@@ -168,7 +171,8 @@ TEST_CASE("what Apple's GPUs have not is refused", "[metal]") {
 TEST_CASE("arguments are bound as the text numbers them", "[metal]") {
     const Outcome flags = run(kernel("x[t] = _scalar_args->flag + count;\n"));
     CHECK(flags.x == std::vector<float>(8, 9));
-    check_refused(run(kernel(turn, ",\n device float *y [[ buffer(3) ]]")), "arguments are not numbered as the emulator binds them");
+    check_refused(run(kernel(turn, ",\n device float *y [[ buffer(3) ]]")),
+                  "arguments are not numbered as the emulator binds them");
     check_refused(run(kernel(turn, "", 1)), "arguments are not numbered as the emulator binds them");
     Sizes none, two;
     none.scalars = 0;

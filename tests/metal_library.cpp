@@ -23,7 +23,8 @@ struct Entry {
 const std::string folder_of_shim = HALATION_METAL_SHIM, folder_of_cache = HALATION_METAL_CACHE;
 // Rounding and NaNs as the text says them: nothing is fused or reordered.
 // Kernels of several texts have the same names, so those are hidden from one another.
-const std::string options = " -std=c++17 -O2 -shared -fPIC -fvisibility=hidden -fsigned-char -fwrapv -fno-strict-aliasing -ffp-contract=off -w";
+const std::string options =
+    " -std=c++17 -O2 -shared -fPIC -fvisibility=hidden -fsigned-char -fwrapv -fno-strict-aliasing -ffp-contract=off -w";
 
 std::string read(const std::string &path) {
     std::ifstream in(path);
@@ -48,7 +49,8 @@ bool read_signature(const std::string &signature, Function *function) {
         ((*i)[1] == "buffer" ? function->buffers : threadgroup_memories)++;
     }
     function->has_scalars = signature.find("_scalar_args") != std::string::npos;
-    return threadgroup_memories == 1 && signature.find("threadgroup_position_in_grid") < signature.find("thread_position_in_threadgroup");
+    return threadgroup_memories == 1 &&
+           signature.find("threadgroup_position_in_grid") < signature.find("thread_position_in_threadgroup");
 }
 
 // The kernels of a text, but for what only the compiled code tells.
@@ -70,8 +72,8 @@ std::string without_attributes(std::string text) {
     return text;
 }
 
-// The shared object of a text, made if it is not there. Programs that make the same one at the same time each write their own file,
-// and the last one stays.
+// The shared object of a text, made if it is not there. Programs that make the same one at the same time each write their own
+// file, and the last one stays.
 std::string object_of(const std::string &source, std::string *fault) {
     const std::string command = compiler() + options;
     const size_t content = std::hash<std::string>()(source + command + read(folder_of_shim + "/metal_stdlib"));

@@ -1,5 +1,5 @@
-// Device code of Metal, compiled for the processor of the host: the text as it is but for attributes, with tests/metal/metal_stdlib in place
-// of Apple's.
+// Device code of Metal, compiled for the processor of the host: the text as it is but for attributes, with
+// tests/metal/metal_stdlib in place of Apple's.
 #ifndef HALATION_TESTS_METAL_LIBRARY_H
 #define HALATION_TESTS_METAL_LIBRARY_H
 
@@ -22,8 +22,8 @@ struct Library {
     std::map<std::string, Function> functions;
 };
 
-// Compiled once, and kept in a folder by its content. NULL, with the reason: the text is not what the emulator knows, or the compiler
-// refuses it. The compiler is $HALATION_METAL_CXX, if set.
+// Compiled once, and kept in a folder by its content. NULL, with the reason: the text is not what the emulator knows, or the
+// compiler refuses it. The compiler is $HALATION_METAL_CXX, if set.
 const Library *compile(const std::string &text, std::string *fault);
 
 }  // namespace metal_emulator

@@ -94,20 +94,26 @@ Method find_method(Class of, Selector selector) {
 }
 
 void add_foundation() {
-    add_method(metaclass_of("NSString"), "alloc", +[](Object, Selector) -> Object { return new String(""); });
-    add_method(class_named("NSString"), "initWithBytes:length:encoding:",
-               +[](Object self, Selector, const void *bytes, size_t length, size_t encoding) -> Object {
-                   if (encoding != encoding_utf8) throw Violation("a string of an encoding other than UTF-8");
-                   as<String>(self).text.assign(static_cast<const char *>(bytes), length);
-                   return self;
-               });
-    add_method(class_named("NSString"), "UTF8String",
-               +[](Object self, Selector) -> const char * { return as<String>(self).text.c_str(); });
-    add_method(class_named("NSError"), "localizedDescription",
-               +[](Object self, Selector) -> Object { return autoreleased(new_string(as<Error>(self).description)); });
-    add_method(class_named("NSArray"), "count", +[](Object self, Selector) -> size_t { return as<Array>(self).objects.size(); });
-    add_method(class_named("NSArray"), "objectAtIndex:",
-               +[](Object self, Selector, size_t index) -> Object { return as<Array>(self).objects.at(index); });
+    add_method(
+        metaclass_of("NSString"), "alloc", +[](Object, Selector) -> Object { return new String(""); });
+    add_method(
+        class_named("NSString"), "initWithBytes:length:encoding:",
+        +[](Object self, Selector, const void *bytes, size_t length, size_t encoding) -> Object {
+            if (encoding != encoding_utf8) throw Violation("a string of an encoding other than UTF-8");
+            as<String>(self).text.assign(static_cast<const char *>(bytes), length);
+            return self;
+        });
+    add_method(
+        class_named("NSString"), "UTF8String",
+        +[](Object self, Selector) -> const char * { return as<String>(self).text.c_str(); });
+    add_method(
+        class_named("NSError"), "localizedDescription",
+        +[](Object self, Selector) -> Object { return autoreleased(new_string(as<Error>(self).description)); });
+    add_method(
+        class_named("NSArray"), "count", +[](Object self, Selector) -> size_t { return as<Array>(self).objects.size(); });
+    add_method(
+        class_named("NSArray"),
+        "objectAtIndex:", +[](Object self, Selector, size_t index) -> Object { return as<Array>(self).objects.at(index); });
 }
 
 Api made_api() {

@@ -1,6 +1,7 @@
-// As much of an Objective-C runtime as runtime/metal_device.cpp asks for, for tests: classes whose methods are C++ functions, counts of
-// references, pools. What would be a crash or a leak there is noticed: a message to an object that is gone, a method that a class has
-// not, something autoreleased without a pool. The definition of halation::runtime::metal::api() takes the place of the runtime's own.
+// As much of an Objective-C runtime as runtime/metal_device.cpp asks for, for tests: classes whose methods are C++ functions,
+// counts of references, pools. What would be a crash or a leak there is noticed: a message to an object that is gone, a method
+// that a class has not, something autoreleased without a pool. The definition of halation::runtime::metal::api() takes the place
+// of the runtime's own.
 #ifndef HALATION_TESTS_METAL_OBJECTS_H
 #define HALATION_TESTS_METAL_OBJECTS_H
 

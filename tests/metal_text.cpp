@@ -1,7 +1,7 @@
 // Looks into the objects of kernels for Metal without a Mac: metal_text TEXTS LINUX_FOLDER OSX_FOLDER IOS_FOLDER NAME...
-// What an object for macOS or iOS holds as text of device code must be what the one for Linux holds, with which kernels are tested; it
-// must be an object for that system and 64-bit Arm; and it may need nothing that its library and the system do not have. The texts are
-// left in the folder TEXTS.
+// What an object for macOS or iOS holds as text of device code must be what the one for Linux holds, with which kernels are
+// tested; it must be an object for that system and 64-bit Arm; and it may need nothing that its library and the system do not
+// have. The texts are left in the folder TEXTS.
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -59,7 +59,8 @@ MachObject read_mach(const std::string &bytes) {
         for (size_t s = 0; s < count; s++) {
             const size_t symbol = symbols + 16 * s;
             const uint8_t type = at<uint8_t>(bytes, symbol + 4);
-            if ((type & 0xe0) == 0 && (type & 0x0e) == 0 && (type & 1)) found.undefined.insert(&bytes[names + at<uint32_t>(bytes, symbol)]);
+            if ((type & 0xe0) == 0 && (type & 0x0e) == 0 && (type & 1))
+                found.undefined.insert(&bytes[names + at<uint32_t>(bytes, symbol)]);
         }
     }
     return found;

@@ -85,7 +85,8 @@ public:
     char *of(size_t threads) {
         if (threads > threads_) {
             release();
-            memory_ = mmap(nullptr, threads * stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            memory_ =
+                mmap(nullptr, threads * stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             if (memory_ == MAP_FAILED) throw std::bad_alloc();
             threads_ = threads;
         }
@@ -196,8 +197,8 @@ private:
 };
 thread_local Group *Group::active = nullptr;
 
-// While one lives, a thread of the host that touches what it may not while it runs a kernel goes back to where the kernel was called.
-// The handlers of others, such as those of a test's framework, are put back at the end.
+// While one lives, a thread of the host that touches what it may not while it runs a kernel goes back to where the kernel was
+// called. The handlers of others, such as those of a test's framework, are put back at the end.
 class FaultGuard {
 public:
     FaultGuard() {

@@ -1,5 +1,5 @@
-// The threads of a Metal threadgroup, as fibers of one thread of the host: each runs to its next barrier, then the next one has its
-// turn. A kernel that lacks a barrier gives other results in another order of them.
+// The threads of a Metal threadgroup, as fibers of one thread of the host: each runs to its next barrier, then the next one has
+// its turn. A kernel that lacks a barrier gives other results in another order of them.
 #ifndef HALATION_TESTS_METAL_THREADS_H
 #define HALATION_TESTS_METAL_THREADS_H
 
@@ -34,8 +34,8 @@ struct GridCall {
     std::function<std::string(const void *)> describe_address;
 };
 
-// Runs all threadgroups. What is wrong with the kernel, empty if nothing is: barriers that not all threads of a threadgroup come to,
-// memory touched that may not be.
+// Runs all threadgroups. What is wrong with the kernel, empty if nothing is: barriers that not all threads of a threadgroup come
+// to, memory touched that may not be.
 std::string run_grid(const Grid &grid, const Order &order, const GridCall &call);
 
 // The barrier that kernels call.

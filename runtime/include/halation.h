@@ -100,8 +100,8 @@ HALATION_API const halation_kernel_table *halation_kernels(void);
  *           tracked (the default); byte_offset a multiple of 4, strides 0 or more
  * Offsets, slots and flags stay on the host: they are read before halation_run returns. What a run starts is put into one
  * queue, in order; it is never waited for, so that the host runs ahead. A run on a CUDA stream that is being captured becomes
- * part of the graph, slots and lengths as they were given; the plan must have been made before, and outlive the graph. The driver's library is looked for
- * when it is first asked about: programs that use Halation need none to start.
+ * part of the graph, slots and lengths as they were given; the plan must have been made before, and outlive the graph. The
+ * driver's library is looked for when it is first asked about: programs that use Halation need none to start.
  */
 
 typedef struct halation_device_info {
@@ -110,7 +110,8 @@ typedef struct halation_device_info {
     char backend[16];      /* "cuda", "opencl", "metal" */
     char name[128];        /* the driver's name of it */
     uint64_t memory_bytes; /* all of its memory */
-    /* Of a context's device: CUcontext and CUstream, cl_context and cl_command_queue, or id<MTLDevice> and id<MTLCommandQueue>. */
+    /* Of a context's device: CUcontext and CUstream, cl_context and cl_command_queue, or id<MTLDevice> and id<MTLCommandQueue>.
+     */
     void *native_context, *native_queue;
 } halation_device_info;
 
@@ -125,18 +126,19 @@ typedef struct halation_device_options {
     uint32_t size, version;
     const char *backend; /* "cuda", "opencl" or "metal" */
     int32_t ordinal;     /* which device. With a native context or queue: which number its tensors have, or ignored (cuda) */
-    /* The caller's own CUcontext and CUstream, cl_context and in-order cl_command_queue, or id<MTLDevice> and id<MTLCommandQueue>,
-     * which must outlive the context; NULL: cuda: the primary context of the device, which the CUDA runtime uses too, and its
-     * default stream; opencl, metal: a context or device is taken, a queue made. A native queue alone is enough. */
+    /* The caller's own CUcontext and CUstream, cl_context and in-order cl_command_queue, or id<MTLDevice> and
+     * id<MTLCommandQueue>, which must outlive the context; NULL: cuda: the primary context of the device, which the CUDA runtime
+     * uses too, and its default stream; opencl, metal: a context or device is taken, a queue made. A native queue alone is
+     * enough. */
     void *native_context, *native_queue;
 } halation_device_options;
 
 /* Gives the context its device; it has at most one. */
 HALATION_API halation_status halation_context_open_device(halation_context *context, const halation_device_options *options);
 
-/* From now on runs and copies go into this CUstream, cl_command_queue or id<MTLCommandQueue> of the same native context (NULL: the
- * one that was made, or CUDA's default stream). Plans keep memory that the work of successive runs shares: the caller sees to it that
- * what was put into the last queue is done before the new one goes on, e.g. by an event. */
+/* From now on runs and copies go into this CUstream, cl_command_queue or id<MTLCommandQueue> of the same native context (NULL:
+ * the one that was made, or CUDA's default stream). Plans keep memory that the work of successive runs shares: the caller sees to
+ * it that what was put into the last queue is done before the new one goes on, e.g. by an event. */
 HALATION_API halation_status halation_context_set_queue(halation_context *context, void *native_queue);
 
 /* The context's device. */

@@ -27,7 +27,7 @@ execute_process(COMMAND ${TEXT} ${WORK}/texts ${KERNELS} ${WORK}/osx ${WORK}/ios
 
 find_program(LINKER NAMES ld64.lld ld64.lld-14 ld64.lld-15 ld64.lld-16 ld64.lld-19)
 if(LINKER)
-    foreach(platform IN ITEMS "osx;macos;14.0" "ios;ios;17.0")
+    foreach(platform IN ITEMS "osx;macos;11.0" "ios;ios;17.0")
         list(GET platform 0 os)
         list(GET platform 1 name)
         list(GET platform 2 version)
