@@ -318,6 +318,16 @@ TEST_CASE("what is wrong with code or a launch is told, and nothing of that run 
     CHECK(x.read(4) == std::vector<float>{2, 4, 6, 8});
 }
 
+TEST_CASE("arithmetic is exact on systems that have modes of it, and on those before", "[metal]") {
+    const Balance balance;
+    auto &methods = metal_objects::class_named("MTLCompileOptions")->methods;
+    const auto mode = methods.at("setMathMode:");
+    halation::check(open()->load(scale_code, sizeof scale_code));  // which the emulator refuses for fast arithmetic
+    methods.erase("setMathMode:");
+    halation::check(open()->load(scale_code, sizeof scale_code));
+    methods["setMathMode:"] = mode;
+}
+
 TEST_CASE("a fault of a kernel shows at the next wait, once", "[metal]") {
     const Balance balance;
     const auto device = open();

@@ -302,6 +302,9 @@ void add_device() {
     add_method(
         class_named("MTLCompileOptions"),
         "setFastMathEnabled:", +[](Object self, Selector, Boolean fast) { as<Options>(self).is_exact = !fast; });
+    add_method(
+        class_named("MTLCompileOptions"),
+        "setMathMode:", +[](Object self, Selector, intptr_t mode) { as<Options>(self).is_exact = mode == 0; });
 }
 
 void add_buffer() {
