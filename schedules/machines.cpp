@@ -17,7 +17,7 @@ const GpuMachine gpu_machines[] = {
     // backend, target, has_double, chunk
     {"cuda", "cuda-cuda_capability_80", true},
     {"opencl", "opencl-cl_doubles", true},
-    // A block has 32 KB of shared memory on any Apple GPU: chunks of 8 leave rwkv7 96 key channels, those of 4 leave it 224.
+    // A block has 32 KB of shared memory on any Apple GPU, in which chunks of 4 leave every recurrence 320 key channels or more.
     {"metal", "metal", false, 4},
 };
 
