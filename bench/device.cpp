@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
                                             "hgrn"};
     int64_t heads = 32, dim = 128, elements = 16, batch = 128, tokens = 8192;
     CLI::App app("Times kernels on a device");
-    app.add_option("--backend", backend, "cuda or opencl")->capture_default_str();
+    app.add_option("--backend", backend, "cuda, opencl or metal")->capture_default_str();
     app.add_option("recurrences", recurrences, "which; default: all with kernels for devices");
     app.add_option("--heads", heads, "H")->capture_default_str();
     app.add_option("--dim", dim, "K and V; where there are no heads, D is H times that")->capture_default_str();

@@ -1,6 +1,6 @@
 # halation_add_kernels(<target> [TABLE <function>]
 #     [RECURRENCES <name>...] [FORMS recurrent|chunkwise|parallel ...] [TYPES f32|f16|bf16 ...] [GATES f32|same ...]
-#     [FEATURE_MAPS <map>...] [KEY_DIMS any|<K> ...] [VALUE_DIMS any|<V> ...] [BACKENDS cpu|cuda|opencl ...] [ISAS <isa>...]
+#     [FEATURE_MAPS <map>...] [KEY_DIMS any|<K> ...] [VALUE_DIMS any|<V> ...] [BACKENDS cpu|cuda|opencl|metal ...] [ISAS <isa>...]
 #     [SCHEDULE [<name>] <parameter>=<value>...] [TUNED <file>...]
 #     [VARIANTS <file>...]
 #     [RECURRENCE_SOURCES <file>...] [SCHEDULE_SOURCES <file>...] [GENERATOR <target>])
@@ -56,7 +56,7 @@ endfunction()
 
 # Those of the processor that is built for: objects of another architecture cannot be linked beside its own.
 function(halation_native_isas result)
-    if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    if(CMAKE_SYSTEM_NAME STREQUAL "iOS" OR CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
         set(${result} neon PARENT_SCOPE)
     else()
         set(${result} x86_64 avx2 avx512 PARENT_SCOPE)
@@ -162,7 +162,7 @@ macro(halation_expand_words target result)
     halation_require_words("${target}" TYPES "${arg_TYPES}" "f32;f16;bf16")
     halation_require_words("${target}" GATES "${arg_GATES}" "f32;same")
     halation_require_words("${target}" FEATURE_MAPS "${arg_FEATURE_MAPS}" "elu+1;relu;softmax;identity")
-    halation_require_words("${target}" BACKENDS "${arg_BACKENDS}" "cpu;cuda;opencl")
+    halation_require_words("${target}" BACKENDS "${arg_BACKENDS}" "cpu;cuda;opencl;metal")
     halation_require_words("${target}" ISAS "${arg_ISAS}" "x86_64;avx2;avx512;neon")
     foreach(dim IN LISTS arg_KEY_DIMS arg_VALUE_DIMS)
         if(NOT dim MATCHES "^(any|[1-9][0-9]*)$")
@@ -254,7 +254,8 @@ function(halation_finish_variant line result)
         halation_tuned_words("${line}" kept)  # not part of the name: the same kernel, made better
         string(APPEND line "${kept}")
     endif()
-    if(NOT word_backend STREQUAL "cpu" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
+    halation_native_isas(isas)
+    if(NOT word_backend STREQUAL "cpu" AND isas STREQUAL "neon")
         string(APPEND line " arch=arm")
     endif()
     if(CMAKE_SYSTEM_NAME STREQUAL "Darwin")

@@ -75,7 +75,12 @@ private:
             m_.solved = Func("solved");
             if (row_.write == Write::delta) {
                 m_.solved(v, i, c, h) = exact(m_.beta(v, i, c, h)) * (exact(m_.values(v, i, c, h)) - exact(from_state));
-                if (m_.chunk > 1) {
+                if (m_.chunk > 1 && solves_in_pairs()) {
+                    // beta last: its product with that of two keys would be rounded alike in every chunk.
+                    m_.solved(v, ei, c, h) -=
+                        m_.beta(v, ei, c, h) *
+                        strict_float(value_between(v, 1, ej, ei, c) * solve_term(0, ej, ei, c, m_.solved(v, ej, c, h)));
+                } else if (m_.chunk > 1) {
                     m_.solved(v, ei, c, h) -= exact(m_.beta(v, ei, c, h)) * product(1, 0, ej, ei, c) *
                                               exact(value_between(v, 1, ej, ei, c)) * m_.solved(v, ej, c, h);
                 }
@@ -83,8 +88,8 @@ private:
                 m_.solved(v, i, c, h) = exact(from_state);
                 if (m_.chunk > 1) {
                     m_.solved(v, ei, c, h) +=
-                        exact(value_between(v, 1, ej, ei, c)) * (product(1, 0, ej, ei, c) * exact(m_.values(v, ej, c, h)) +
-                                                                 product(1, 1, ej, ei, c) * m_.solved(v, ej, c, h));
+                        exact(value_between(v, 1, ej, ei, c)) * (solve_term(0, ej, ei, c, exact(m_.values(v, ej, c, h))) +
+                                                                 solve_term(1, ej, ei, c, m_.solved(v, ej, c, h)));
                 }
             }
         }

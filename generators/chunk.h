@@ -42,7 +42,7 @@ struct ChunkInputs {
     // The final state is copied out by whole groups of key channels, of which those beyond K are masked: bounds that can be
     // proved.
     bool copies_padding = false;
-    // Of the solve inside a chunk.
+    // Of the solve inside a chunk. Float(32): in pairs of floats, where it counts.
     Halide::Type solve_type = Halide::Float(64);
     int chunk;             // C
     bool one_pass = true;  // let additive rows of one token read the state as they replace it
@@ -107,7 +107,7 @@ struct Chunk {
     Halide::Func state_before;      // (v,d,c,h), see carry.h; parallel: the initial state (v,d,h)
     Halide::Func state_taken;       // (v,d,c,h) if one_pass: an element of it, before it is replaced
     Halide::Func state_reads;       // (v,r,i,c,h) = reader^T S
-    Halide::Func solved;            // (v,i,c,h) u of delta, w of low rank; in double where C > 1, see ChunkBuilder::solve_type
+    Halide::Func solved;            // (v,i,c,h) u of delta, w of low rank; see ChunkBuilder::solve_type
     Halide::Func written;           // (v,w,j,c,h) the values written: v, u or w
     Halide::Func written_to_end;    // the same, decayed to the end of the chunk where decays are per head or value channel
     Halide::Func output_sums;       // (v,i,c,h)

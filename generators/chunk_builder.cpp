@@ -219,7 +219,8 @@ Expr ChunkBuilder::decayed_by_chunk(Expr state, Expr v, Expr d, Expr c) const {
 }
 
 // Near-parallel keys with beta near 2 make a solve whose errors do not die out, and a rounding of k^T k that is the same in
-// every chunk adds up: in float, 7e-5 after 1000 tokens of the same key, where the plain loop has 5e-6.
+// every chunk adds up: in float, 2e-5 to 7e-5 after 1000 tokens of the same key, where the plain loop has 5e-6. So either the
+// solve is in double, or k^T k is the sum of two floats.
 Type ChunkBuilder::solve_type() const {
     return solves() ? in_.solve_type : Float(32);
 }
@@ -229,7 +230,13 @@ Expr ChunkBuilder::product(int reader, Expr w, Expr j, Expr i, Expr c) const {
     return solves() ? Expr(both[reader]) : Expr(both);
 }
 
-Expr ChunkBuilder::masked_product(int r, Func &sums, RDom &keys) {
+Expr ChunkBuilder::solve_term(Expr w, Expr j, Expr i, Expr c, Expr x) const {
+    if (!solves_in_pairs()) return product(1, w, j, i, c) * x;
+    const FuncRef all = m_.products(w, j, i, c, m_.h);
+    return strict_float(all[1] * x + all[2] * x);
+}
+
+std::vector<Expr> ChunkBuilder::masked_product(int r, Func &sums, RDom &keys) {
     const Var &w = m_.w, &i = m_.i, &j = m_.j, &c = m_.c, &h = m_.h;
     const Expr before_i = max(i - 1, 0);
     const Type type = r == 1 ? solve_type() : Float(32);
@@ -243,13 +250,27 @@ Expr ChunkBuilder::masked_product(int r, Func &sums, RDom &keys) {
         writer = select(i == j, m_.writes(k, w, j, c, h) * at_token(row_.bonus, k, Expr(), i), writer);
     }
     sums = Func(name + "_sums");
-    sums(w, j, i, c, h) += cast(type, m_.reads(k, r, i, c, h)) * cast(type, writer);
+    const Expr term = cast(type, m_.reads(k, r, i, c, h)) * cast(type, writer);
+    if (r == 1 && solves_in_pairs()) {
+        // Multiples of 2^-12, of which float holds the sum of keys up to a length of 64 as it is, and what they leave.
+        const Expr coarse = strict_float(round(term * 4096.0f) / 4096.0f);
+        sums(w, j, i, c, h) = Tuple(0.0f, 0.0f);
+        sums(w, j, i, c, h) = Tuple(sums(w, j, i, c, h)[0] + coarse, sums(w, j, i, c, h)[1] + strict_float(term - coarse));
+    } else {
+        sums(w, j, i, c, h) += term;
+    }
 
-    Expr sum = sums(w, j, i, c, h);
-    if (head_decay())
-        sum *= cast(type, select(exclusive(r), m_.decays.between(j, before_i, c, h), m_.decays.between(j, i, c, h)));
     const bool own_write_seen = row_.read == Read::after_write || bool(row_.bonus);
-    return select(r == 0 && own_write_seen ? j <= i : j < i, sum, Internal::make_zero(type));
+    const Expr is_seen = r == 0 && own_write_seen ? j <= i : j < i;
+    std::vector<Expr> values;
+    for (int part = 0; part < sums.outputs(); part++) {
+        const FuncRef all = sums(w, j, i, c, h);
+        Expr sum = sums.outputs() > 1 ? Expr(all[part]) : Expr(all);
+        if (head_decay())
+            sum *= cast(type, select(exclusive(r), m_.decays.between(j, before_i, c, h), m_.decays.between(j, i, c, h)));
+        values.push_back(select(is_seen, sum, Internal::make_zero(type)));
+    }
+    return values;
 }
 
 void ChunkBuilder::products() {
@@ -264,11 +285,13 @@ void ChunkBuilder::products() {
         }
     }
     m_.products = Func("products");
-    const Expr query = masked_product(0, m_.query_sums, m_.query_keys);
+    std::vector<Expr> values = masked_product(0, m_.query_sums, m_.query_keys);
     if (solves())
-        m_.products(w, j, i, c, h) = Tuple(query, masked_product(1, m_.solve_sums, m_.solve_keys));
+        for (const Expr &value : masked_product(1, m_.solve_sums, m_.solve_keys)) values.push_back(value);
+    if (values.size() > 1)
+        m_.products(w, j, i, c, h) = Tuple(values);
     else
-        m_.products(w, j, i, c, h) = query;
+        m_.products(w, j, i, c, h) = values[0];
 }
 
 void ChunkBuilder::vectors_at_the_ends() {

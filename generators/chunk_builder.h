@@ -34,8 +34,12 @@ protected:
     // Whether there is a triangular solve inside a chunk, and the type that it is done in.
     bool solves() const { return m_.readers == 2 && m_.chunk > 1; }
     Halide::Type solve_type() const;
+    // In float, where there is no double: the products that the solve is of are sums of two floats.
+    bool solves_in_pairs() const { return solves() && in_.solve_type == Halide::Float(32); }
     // product(reader, writer)_ij, of the solve's type for reader 1.
     Expr product(int reader, Expr w, Expr j, Expr i, Expr c) const;
+    // product(1, writer)_ij times x, for the solve.
+    Expr solve_term(Expr w, Expr j, Expr i, Expr c, Expr x) const;
 
     // Decays per head are factors of finished sums; per key channel they go into the vectors that are summed. These are
     // 1 where the row has no such decay.
@@ -56,8 +60,8 @@ protected:
 
 private:
     DecayFuncs decay_chain(const std::string &prefix, const std::vector<Expr> &lead, Expr log_decay, Expr decay);
-    // The sum over key channels of reader r with the writers, and what is left of it where it is seen.
-    Expr masked_product(int r, Func &sums, Halide::RDom &keys);
+    // The sum over key channels of reader r with the writers, and what is left of it where it is seen: one value, or a pair.
+    std::vector<Expr> masked_product(int r, Func &sums, Halide::RDom &keys);
     // The value of a row's expression at token i of chunk c; `padding` beyond the last token and the last channel.
     Expr at_token(const TokenExpr &expr, Expr d, Expr v, Expr i, float padding = 0.0f) const;
     // The same with the feature map applied, for q and k.

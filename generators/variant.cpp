@@ -72,7 +72,7 @@ Variant Variant::parse(const std::vector<std::string> &words) {
     require_identifier(v.name);
     const Recurrence recurrence = recurrence_named(v.recurrence);
     require_one_of("form", v.form, {"recurrent", "chunkwise", "parallel"});
-    require_one_of("backend", v.backend, {"cpu", "cuda", "opencl"});
+    require_one_of("backend", v.backend, {"cpu", "cuda", "opencl", "metal"});
     require_one_of("arch", v.arch, {"x86", "arm"});
     require_one_of("os", v.os, {"linux", "osx", "ios"});
     require_one_of("type", v.type, {"f32", "f16", "bf16"});

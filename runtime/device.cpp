@@ -11,7 +11,7 @@ using namespace halation::runtime;
 namespace halation::runtime {
 
 const Backend *find_backend(const char *name) {
-    for (const Backend *backend : {&cuda_backend, &opencl_backend})
+    for (const Backend *backend : {&cuda_backend, &opencl_backend, &metal_backend})
         if (name && !strcmp(name, backend->name)) return backend;
     return nullptr;
 }
@@ -23,9 +23,7 @@ namespace {
 halation_status known_backend(const char *name, const Backend **backend) {
     *backend = find_backend(name);
     if (*backend) return HALATION_OK;
-    if (name && !strcmp(name, "metal"))
-        return fail(HALATION_UNSUPPORTED, "metal is not there: this library has cuda and opencl only");
-    return fail(HALATION_INVALID_ARGUMENT, "backend: got '%s'; may be cuda or opencl", name ? name : "(NULL)");
+    return fail(HALATION_INVALID_ARGUMENT, "backend: got '%s'; may be cuda, opencl or metal", name ? name : "(NULL)");
 }
 
 // The device of a context, which is locked from here on.

@@ -81,7 +81,7 @@ struct Backend {
     halation_status (*open)(const halation_device_options &options, std::unique_ptr<Device> *device);
 };
 
-extern const Backend cuda_backend, opencl_backend;
+extern const Backend cuda_backend, opencl_backend, metal_backend;
 
 // Of the name; NULL if this library has none such.
 const Backend *find_backend(const char *name);

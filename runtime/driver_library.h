@@ -28,6 +28,11 @@ public:
         if (!*function && fault_.empty()) fault_.add("the driver's library has no %s; it is too old", symbol);
     }
 
+    // The same where a system may lack it.
+    template<typename Function> void find_optional(const char *symbol, Function **function) {
+        if (handle_) *function = reinterpret_cast<Function *>(dlsym(handle_, symbol));
+    }
+
     bool usable() const { return fault_.empty(); }
     const char *fault() const { return fault_.c_str(); }
 

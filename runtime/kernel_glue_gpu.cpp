@@ -57,14 +57,16 @@ size_t bytes_of(const halide_buffer_t &buffer) {
 
 }  // namespace
 
-#define HALATION_GLUE(backend)                                                                                                   \
-    const halide_device_interface_t *halide_##backend##_device_interface() {                                                     \
-        return &interface_of_all;                                                                                                \
-    }                                                                                                                            \
-    int halide_##backend##_initialize_kernels(void *user_context, void **state, const char *code, int bytes) {                   \
-        return load(user_context, state, code, bytes);                                                                           \
-    }                                                                                                                            \
-    void halide_##backend##_finalize_kernels(void *, void *) {}                                                                  \
+#define HALATION_GLUE(backend)                                                                                 \
+    const halide_device_interface_t *halide_##backend##_device_interface() {                                   \
+        return &interface_of_all;                                                                              \
+    }                                                                                                          \
+    int halide_##backend##_initialize_kernels(void *user_context, void **state, const char *code, int bytes) { \
+        return load(user_context, state, code, bytes);                                                         \
+    }                                                                                                          \
+    void halide_##backend##_finalize_kernels(void *, void *) {}
+
+#define HALATION_RUN_GLUE(backend)                                                                                               \
     int halide_##backend##_run(void *user_context, void *state, const char *entry, int blocks_x, int blocks_y, int blocks_z,     \
                                int threads_x, int threads_y, int threads_z, int shared_bytes, size_t sizes[], void *arguments[], \
                                int8_t is_buffer[]) {                                                                             \
@@ -77,6 +79,24 @@ extern "C" {
 HALATION_GLUE(cuda)
 HALATION_GLUE(opencl)
 HALATION_GLUE(metal)
+HALATION_RUN_GLUE(cuda)
+HALATION_RUN_GLUE(opencl)
+
+// Metal's is given the types of arguments, the others their sizes.
+int halide_metal_run(void *user_context, void *state, const char *entry, int blocks_x, int blocks_y, int blocks_z, int threads_x,
+                     int threads_y, int threads_z, int shared_bytes, halide_type_t types[], void *arguments[],
+                     int8_t is_buffer[]) {
+    constexpr int most = 256;
+    size_t sizes[most + 1];
+    int count = 0;
+    for (; types[count].as_u32() != 0; count++) {
+        if (count == most) return report(user_context, halide_error_code_gpu_device_error, "a launch has over 256 arguments");
+        sizes[count] = is_buffer[count] ? sizeof(uint64_t) : static_cast<size_t>(types[count].bytes());
+    }
+    sizes[count] = 0;
+    return run(user_context, state, entry, {blocks_x, blocks_y, blocks_z}, {threads_x, threads_y, threads_z}, shared_bytes, sizes,
+               arguments, is_buffer);
+}
 
 // Tensors come with their device memory, what a kernel keeps between launches without.
 int halide_device_malloc(void *user_context, halide_buffer_t *buffer, const halide_device_interface_t *interface) {

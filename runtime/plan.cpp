@@ -44,7 +44,8 @@ halation_status find_device(halation_plan *plan) {
         return HALATION_OK;
     }
     const Backend *backend = find_backend(wanted);
-    if (!backend) return fail(HALATION_UNSUPPORTED, "backend: got '%s'; this library has cpu, cuda and opencl only", wanted);
+    if (!backend)
+        return fail(HALATION_UNSUPPORTED, "backend: got '%s'; this library has cpu, cuda, opencl and metal only", wanted);
     int32_t count;
     if (backend->count(&count) != HALATION_OK)
         return fail(HALATION_UNSUPPORTED, "backend: got '%s': %s", wanted, halation_last_message());

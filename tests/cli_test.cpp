@@ -187,7 +187,7 @@ TEST_CASE_METHOD(Cli, "halation_generate: says in one line what is wrong") {
         {kernel + "name=x recurrence=hgrn form=parallel isa=avx2", "hgrn has no parallel form"},
         {kernel + "name=x recurrence=gla form=recurrent isa=sse", "'sse'"},
         {kernel + "name=1x recurrence=gla form=recurrent isa=avx2", "name: got '1x'; must be a C identifier"},
-        {gla + "backend=metal", "no backend 'metal'"},
+        {gla + "backend=vulkan", "no backend 'vulkan'"},
         {gla + "os=beos", "no os 'beos'"},
         {gla + "type=f64", "no type 'f64'"},
         {gla + "gates=f16", "no gate type 'f16'"},

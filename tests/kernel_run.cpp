@@ -103,7 +103,7 @@ private:
         Placing placing;
         placing.meets = how_.meets;
         placing.gap = how_.padded ? 3 : 0;
-        placing.forwards = tested_backend() == "opencl";
+        placing.forwards = tested_backend() == "opencl" || tested_backend() == "metal";
         if (how_.layout_seed) placing.seed = how_.layout_seed + static_cast<unsigned>(std::hash<std::string>()(name));
         const auto broadcast = how_.broadcast.find(name);
         if (broadcast != how_.broadcast.end()) placing.broadcast = static_cast<int>(broadcast->second);

@@ -1,5 +1,6 @@
-// Runs the tests on a device of each backend that has one here. HALATION_TEST_BACKEND=cuda or opencl: of that alone.
-// A backend without a device is skipped, unless it was asked for so or HALATION_REQUIRE_CUDA, HALATION_REQUIRE_OPENCL is set.
+// Runs the tests on a device of each backend that has one here. HALATION_TEST_BACKEND=cuda, opencl or metal: of that alone.
+// A backend without a device is skipped, unless it was asked for so or HALATION_REQUIRE_CUDA, HALATION_REQUIRE_OPENCL is set. So
+// is Metal where this program emulates it (metal_emulator.h), unless it was asked for.
 #define CATCH_CONFIG_RUNNER
 #include "halation_kernels.h"
 #include "kernel_device.h"
@@ -10,6 +11,12 @@
 #include <iostream>
 
 namespace {
+
+#ifdef HALATION_METAL_EMULATED
+constexpr bool metal_is_emulated = true;
+#else
+constexpr bool metal_is_emulated = false;
+#endif
 
 bool has_kernels(const std::string &backend) {
     const halation_kernel_table &table = *halation_kernels();
@@ -49,12 +56,13 @@ int main(int argc, char **argv) {
     Catch::Session session;
     if (const int code = session.applyCommandLine(argc, argv)) return code;
     const std::string only = from_environment("HALATION_TEST_BACKEND");
-    if (!only.empty() && only != "cuda" && only != "opencl") {
-        std::cout << "HALATION_TEST_BACKEND: got '" << only << "'; may be cuda or opencl" << std::endl;
+    if (!only.empty() && only != "cuda" && only != "opencl" && only != "metal") {
+        std::cout << "HALATION_TEST_BACKEND: got '" << only << "'; may be cuda, opencl or metal" << std::endl;
         return 2;
     }
-    const std::pair<const char *, const char *> backends[] = {{"cuda", "HALATION_REQUIRE_CUDA"},
-                                                              {"opencl", "HALATION_REQUIRE_OPENCL"}};
+    std::vector<std::pair<const char *, const char *>> backends = {{"cuda", "HALATION_REQUIRE_CUDA"},
+                                                                   {"opencl", "HALATION_REQUIRE_OPENCL"}};
+    if (!metal_is_emulated || only == "metal") backends.emplace_back("metal", "HALATION_REQUIRE_METAL");
     int result = 0;
     for (const auto &[backend, requirement] : backends)
         if (only.empty() || only == backend) result |= run_on(backend, only == backend || std::getenv(requirement), session);

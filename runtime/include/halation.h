@@ -92,23 +92,26 @@ HALATION_API const halation_kernel_table *halation_kernels(void);
 
 /* ---- devices -------------------------------------------------------------------------------------
  *
- * Kernels of the backends "cuda" and "opencl" run on the device of a context. Tensors are there too:
+ * Kernels of the backends "cuda", "opencl" and "metal" run on the device of a context. Tensors are there too:
  *   cuda    DLTensor.device is {kDLCUDA, ordinal}, data a CUdeviceptr
  *   opencl  DLTensor.device is {kDLOpenCL, ordinal}, data a cl_mem of the device's cl_context; byte_offset a multiple of what
  *           the device aligns sub-buffers to, strides 0 or more
+ *   metal   DLTensor.device is {kDLMetal, ordinal}, data an id<MTLBuffer> of the device, of any storage mode, whose hazards are
+ *           tracked (the default); byte_offset a multiple of 4, strides 0 or more
  * Offsets, slots and flags stay on the host: they are read before halation_run returns. What a run starts is put into one
  * queue, in order; it is never waited for, so that the host runs ahead. A run on a CUDA stream that is being captured becomes
- * part of the graph, slots and lengths as they were given; the plan must have been made before, and outlive the graph. The driver's library is looked for
- * when it is first asked about: programs that use Halation need none to start.
+ * part of the graph, slots and lengths as they were given; the plan must have been made before, and outlive the graph. The
+ * driver's library is looked for when it is first asked about: programs that use Halation need none to start.
  */
 
 typedef struct halation_device_info {
     uint32_t size, version;
     DLDevice device;       /* what tensors on it say */
-    char backend[16];      /* "cuda", "opencl" */
+    char backend[16];      /* "cuda", "opencl", "metal" */
     char name[128];        /* the driver's name of it */
     uint64_t memory_bytes; /* all of its memory */
-    /* Of a context's device: CUcontext and CUstream, or cl_context and cl_command_queue. */
+    /* Of a context's device: CUcontext and CUstream, cl_context and cl_command_queue, or id<MTLDevice> and id<MTLCommandQueue>.
+     */
     void *native_context, *native_queue;
 } halation_device_info;
 
@@ -121,20 +124,21 @@ HALATION_API halation_status halation_backend_device(const char *backend, int32_
 
 typedef struct halation_device_options {
     uint32_t size, version;
-    const char *backend; /* "cuda" or "opencl" */
-    int32_t ordinal;     /* which device. With a native context or queue: which number its tensors have (opencl), or ignored */
-    /* The caller's own CUcontext and CUstream, or cl_context and in-order cl_command_queue, which must outlive the context;
-     * NULL: cuda: the primary context of the device, which the CUDA runtime uses too, and its default stream; opencl: both are
-     * made. A native queue alone is enough. */
+    const char *backend; /* "cuda", "opencl" or "metal" */
+    int32_t ordinal;     /* which device. With a native context or queue: which number its tensors have, or ignored (cuda) */
+    /* The caller's own CUcontext and CUstream, cl_context and in-order cl_command_queue, or id<MTLDevice> and
+     * id<MTLCommandQueue>, which must outlive the context; NULL: cuda: the primary context of the device, which the CUDA runtime
+     * uses too, and its default stream; opencl, metal: a context or device is taken, a queue made. A native queue alone is
+     * enough. */
     void *native_context, *native_queue;
 } halation_device_options;
 
 /* Gives the context its device; it has at most one. */
 HALATION_API halation_status halation_context_open_device(halation_context *context, const halation_device_options *options);
 
-/* From now on runs and copies go into this CUstream or cl_command_queue of the same native context (NULL: the one that
- * was made, or CUDA's default stream). Plans keep memory that the work of successive runs shares: the caller sees to it that
- * what was put into the last queue is done before the new one goes on, e.g. by an event. */
+/* From now on runs and copies go into this CUstream, cl_command_queue or id<MTLCommandQueue> of the same native context (NULL:
+ * the one that was made, or CUDA's default stream). Plans keep memory that the work of successive runs shares: the caller sees to
+ * it that what was put into the last queue is done before the new one goes on, e.g. by an event. */
 HALATION_API halation_status halation_context_set_queue(halation_context *context, void *native_queue);
 
 /* The context's device. */
@@ -173,7 +177,7 @@ typedef enum halation_head_mapping {
 typedef struct halation_problem {
     uint32_t size, version;
     const char *recurrence;  /* "gated_delta", ...: one of the names that the added tables define */
-    const char *backend;     /* "cpu"; "cuda", "opencl": the context's device is one; NULL: "cpu" */
+    const char *backend;     /* "cpu"; "cuda", "opencl", "metal": the context's device is one; NULL: "cpu" */
     const char *isa;         /* "x86_64", "avx2", "avx512", "neon"; NULL: the best this machine has; of a device: "gpu" */
     const char *feature_map; /* linear_normalized, bidirectional: "elu+1", "relu", "softmax", "identity"; NULL: its default */
     halation_form form;
