@@ -14,8 +14,8 @@ namespace halation {
 struct CarryRegistersNames {
     // Names of the Funcs, in MemoryType::Stack at the block; empty: there is no state.
     std::string state_before, state_after, final_state_copy;
-    std::map<std::string, std::string> copies;                // the Funcs that are copied out, and the outputs they go to
-    std::string chunk_loop;                                   // the Var of the chunk loop, serial inside a block
+    std::map<std::string, std::string> copies;  // the Funcs that are copied out, and the outputs they go to
+    std::string chunk_loop;                     // the Var of the chunk loop, serial inside a block
     // Other Funcs in MemoryType::Stack at the block, of which each thread reads only what it wrote.
     std::vector<std::string> kept{};
 };
