@@ -120,7 +120,10 @@ private:
     template<typename AnyBuffer> Func placed(const std::string &name, const std::string &dims, AnyBuffer &buffer) const {
         std::vector<Expr> extents;
         for (int dim = 0; dim < buffer.dimensions(); dim++) extents.push_back(buffer.dim(dim).extent());
-        return batch_.placed(name, dims, buffer, type, extents);
+        Func stored = batch_.placed(name, dims, buffer, extents), value(name + "_value");
+        const std::vector<Var> args = stored.args();
+        value(args) = float_of_bits(type, stored(std::vector<Expr>(args.begin(), args.end())));
+        return value;
     }
 
     // Zero beyond the channels that there are. All threads load something, so that nothing stands between one load and the next.
