@@ -152,7 +152,8 @@ TEST_CASE("chunks ahead: what is used in many places is loaded once") {
     Pipeline pipeline = generator->build_pipeline();
     pipeline.add_custom_lowering_pass(new Registers(&sizes));
     pipeline.compile_to_module(pipeline.infer_arguments(), "hgrn", target);
-    int ahead = 0;
-    for (const auto &[name, size] : sizes) ahead += name.find(".ahead.") != std::string::npos;
+    int64_t ahead = 0;
+    for (const auto &[name, size] : sizes)
+        if (name.find(".ahead.") != std::string::npos) ahead += size;
     CHECK(ahead == 2);  // the gate, whose exponential asks for it again and again, and the value
 }
