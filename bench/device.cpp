@@ -95,7 +95,7 @@ int main(int argc, char **argv) {
     std::string backend = "cuda", only;
     std::vector<std::string> recurrences = {"linear", "retention",   "gated", "gla",   "gla_outer",         "rwkv6",
                                             "delta",  "gated_delta", "kda",   "rwkv7", "linear_normalized", "ssm",
-                                            "hgrn"};
+                                            "hgrn",   "softmax"};
     int64_t heads = 32, dim = 128, elements = 16, batch = 128, tokens = 8192;
     CLI::App app("Times kernels on a device");
     app.add_option("--backend", backend, "cuda, opencl or metal")->capture_default_str();
@@ -119,10 +119,14 @@ int main(int argc, char **argv) {
         for (const std::string &name : recurrences) {
             const halation_row *row = find_row(name);
             if (!row) throw std::runtime_error("no recurrence '" + name + "' here");
-            for (const Case &c : {Case{"decode of a batch", HALATION_FORM_RECURRENT, {batch, 1, 0}},
-                                  Case{"decode of one", HALATION_FORM_RECURRENT, {1, 1, 0}},
-                                  Case{"prefill recurrent", HALATION_FORM_RECURRENT, {1, tokens, 0}},
-                                  Case{"prefill chunkwise", HALATION_FORM_CHUNKWISE, {1, tokens, 0}}}) {
+            std::vector<Case> cases = {{"decode of a batch", HALATION_FORM_RECURRENT, {batch, 1, 0}},
+                                       {"decode of one", HALATION_FORM_RECURRENT, {1, 1, 0}},
+                                       {"prefill recurrent", HALATION_FORM_RECURRENT, {1, tokens, 0}},
+                                       {"prefill chunkwise", HALATION_FORM_CHUNKWISE, {1, tokens, 0}}};
+            if (bench::has_letter(*row, 'S'))
+                cases = {{"decode, as many cached", HALATION_FORM_RECURRENT, {1, 1, tokens}},
+                         {"prefill parallel", HALATION_FORM_PARALLEL, {1, tokens, 0}}};
+            for (const Case &c : cases) {
                 if (std::string(c.name).find(only) == std::string::npos) continue;
                 halation::Problem problem(name.c_str(), heads, heads, dim, dim);
                 if (!bench::has_heads(*row))
