@@ -14,6 +14,10 @@
 namespace halation::runtime {
 namespace {
 
+// Of a block, as GPUs have them. PoCL takes 4096, and keeps the registers of all of them on one thread's stack, which then
+// overflows.
+constexpr int64_t most_block_threads = 1024;
+
 using namespace opencl;
 
 // Of the addresses that Locations get: a cl_mem has none, and 0 would be NULL. A multiple of any alignment.
@@ -299,7 +303,7 @@ private:
         TRY_CL("clGetDeviceInfo", api().get_device_info(device_, device_block_threads, sizeof threads, &threads, nullptr));
         TRY_CL("clGetDeviceInfo", api().get_device_info(device_, device_block_extents, sizeof block, block, nullptr));
         limits_.shared_bytes = static_cast<int64_t>(shared);
-        limits_.threads = static_cast<int64_t>(threads);
+        limits_.threads = std::min<int64_t>(static_cast<int64_t>(threads), most_block_threads);
         for (int d = 0; d < 3; d++) {
             limits_.grid[d] = INT32_MAX;  // OpenCL names none
             limits_.block[d] = static_cast<int64_t>(block[d]);
