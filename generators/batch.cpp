@@ -70,14 +70,4 @@ int rank_in_batch(const std::string &dims) {
     return static_cast<int>(kernel_dims(dims).size()) + (rows ? 1 : 0);
 }
 
-std::vector<Expr> free_extents(GeneratorInput<Buffer<>> &buffer) {
-    std::vector<Expr> extents;
-    for (int dim = 0; dim < buffer.dimensions(); dim++) {
-        buffer.dim(dim).set_min(0);
-        if (dim == 0) buffer.dim(dim).set_stride(Expr());
-        extents.push_back(buffer.dim(dim).extent());
-    }
-    return extents;
-}
-
 }  // namespace halation

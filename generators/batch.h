@@ -43,8 +43,19 @@ private:
 // The rank of a tensor's buffer, which has B or N.
 int rank_in_batch(const std::string &dims);
 
-// The extents of such a buffer, which begins at 0 and may have any strides.
-std::vector<Halide::Expr> free_extents(Halide::GeneratorInput<Halide::Buffer<>> &buffer);
+// Such a buffer, a GeneratorInput or GeneratorOutput, begins at 0 and may have any strides.
+template<typename AnyBuffer> void any_layout(AnyBuffer &buffer) {
+    for (int dim = 0; dim < buffer.dimensions(); dim++) buffer.dim(dim).set_min(0);
+    buffer.dim(0).set_stride(Halide::Expr());
+}
+
+// The same, and what its extents are.
+template<typename AnyBuffer> std::vector<Halide::Expr> free_extents(AnyBuffer &buffer) {
+    any_layout(buffer);
+    std::vector<Halide::Expr> extents;
+    for (int dim = 0; dim < buffer.dimensions(); dim++) extents.push_back(buffer.dim(dim).extent());
+    return extents;
+}
 
 }  // namespace halation
 #endif

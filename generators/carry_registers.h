@@ -7,7 +7,6 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
 namespace halation {
 
@@ -16,13 +15,11 @@ struct CarryRegistersNames {
     std::string state_before, state_after, final_state_copy;
     std::map<std::string, std::string> copies;  // the Funcs that are copied out, and the outputs they go to
     std::string chunk_loop;                     // the Var of the chunk loop, serial inside a block
-    // Other Funcs in MemoryType::Stack at the block, of which each thread reads only what it wrote.
-    std::vector<std::string> kept{};
 };
 
-// Makes one array a thread of SB and S, which lives as long as the chunk loop; SB is computed at the first chunk only. The other
-// Funcs that are kept get an array a thread each. Throws Halide::CompileError if a thread would touch an element that is
-// another's, or if the chunk loop is not serial or is cut in parts.
+// Makes one array a thread of SB and S, which lives as long as the chunk loop; SB is computed at the first chunk only. Throws
+// Halide::CompileError if a thread would touch an element that is another's, or if the chunk loop is not serial or is cut in
+// parts.
 Halide::Internal::IRMutator *make_carry_registers_pass(const CarryRegistersNames &names);
 
 }  // namespace halation

@@ -56,10 +56,11 @@ public:
         in.key_dim = max(initial_state_->dim(1).extent(), 1);
         if (key_dim != 0) in.key_dim = static_cast<int>(key_dim);
         if (value_dim != 0) in.value_dim = static_cast<int>(value_dim);
-        for (const RowInput &input : row.inputs) in.types[input.name] = type_of(input);
-        for (const RowInput &input : row.inputs)
-            in.tensors[input.name] =
-                batch.placed(input.name, input.dims, *inputs_.at(input.name), free_extents(*inputs_.at(input.name)));
+        for (const RowInput &input : row.inputs) {
+            auto &buffer = *inputs_.at(input.name);
+            in.types[input.name] = type_of(input);
+            in.tensors[input.name] = batch.placed(input.name, input.dims, buffer, free_extents(buffer));
+        }
         in.initial_state = batch.placed("initial_state", "NGKV", *initial_state_, free_extents(*initial_state_), true);
         in.tokens = batch.tokens(h);
         in.most_tokens = *most_tokens_;
@@ -102,11 +103,7 @@ public:
             *final_normalizer_ = final_normalizer_func_;
             outputs.push_back(final_normalizer_);
         }
-        for (auto *output : outputs)
-            for (int dim = 0; dim < output->dimensions(); dim++) {
-                output->dim(dim).set_min(0);
-                if (dim == 0) output->dim(dim).set_stride(Expr());
-            }
+        for (auto *output : outputs) any_layout(*output);
         placed_.bound(v_, 0, in.value_dim)
             .bound(t_, 0, in.most_tokens)
             .bound(g_, 0, batch.value_heads)

@@ -149,7 +149,7 @@ private:
         m_.reads = Func("reads");
         m_.reads(v, i, c, h) += m_.group_reads(v, i, over_groups, c, h);
         m_.outputs = Func("outputs");
-        m_.outputs(v, i, c, h) = narrowed(in_.output_type, row_.output(token_kept(0, i), m_.reads(v, i, c, h)));
+        m_.outputs(v, i, c, h) = row_.output(token_kept(0, i), m_.reads(v, i, c, h));
     }
 
     void final_state() {

@@ -19,7 +19,6 @@ struct ScanChunkInputs {
     // Functions of the Var h: tokens, whether it starts from initial_state, whether its final state is wanted, and where that
     // lies in the output.
     Halide::Expr tokens, has_initial_state, wants_final_state, final_row;
-    Halide::Type output_type;
     int chunk, rows;  // C, and elements in a group
 };
 

@@ -9,6 +9,7 @@
 #include "math.h"
 #include "recurrence.h"
 #include "scan_chunk.h"
+#include "thread_registers.h"
 
 namespace halation {
 
@@ -45,10 +46,11 @@ public:
 
         ScanChunkInputs in;
         in.inputs = row.inputs;
-        for (const RowInput &input : row.inputs) in.types[input.name] = type_of(input);
-        for (const RowInput &input : row.inputs)
-            in.tensors[input.name] =
-                batch.placed(input.name, input.dims, *inputs_.at(input.name), free_extents(*inputs_.at(input.name)));
+        for (const RowInput &input : row.inputs) {
+            auto &buffer = *inputs_.at(input.name);
+            in.types[input.name] = type_of(input);
+            in.tensors[input.name] = batch.placed(input.name, input.dims, buffer, free_extents(buffer));
+        }
         in.initial_state = batch.placed("initial_state", row.state_dims, *initial_state_, free_extents(*initial_state_), true);
         in.scalars["scale"] = *scale_;
         for (const auto &[name, scalar] : scalars_) in.scalars[name] = *scalar;
@@ -58,7 +60,6 @@ public:
         in.has_initial_state = batch.read_row(h) >= 0;
         in.wants_final_state = batch.write_row(h) >= 0;
         in.final_row = max(batch.write_row(h), 0);
-        in.output_type = Float(32);
         in.chunk = form == Form::recurrent ? 1 : in.elements.defined() ? machine.ssm_chunk : machine.hgrn_chunk;
         in.rows = machine.ssm_rows;
         m_ = make_scan_chunk(scan_row(recurrence), in);
@@ -75,11 +76,7 @@ public:
         else
             final_state_func_(v_, n_) = undef<float>();
         *final_state_ = final_state_func_;
-        for (auto *output : {o_, final_state_})
-            for (int dim = 0; dim < output->dimensions(); dim++) {
-                output->dim(dim).set_min(0);
-                if (dim == 0) output->dim(dim).set_stride(Expr());
-            }
+        for (auto *output : {o_, final_state_}) any_layout(*output);
         placed_.bound(v_, 0, in.channels).bound(t_, 0, Expr(*most_tokens_)).bound(n_, 0, batch.sequence_count);
 
         CarryRegistersNames names;
@@ -89,10 +86,11 @@ public:
         names.copies[m_.final_state_copy.name()] = final_state_func_.name();
         names.copies[placed_.name()] = placed_.name();
         names.chunk_loop = m_.chunk_loop.name();
-        names.kept = {m_.scanned.name()};
-        if (m_.rates.defined()) names.kept.push_back(m_.rates.name());
+        std::vector<std::string> kept = {m_.scanned.name()};
+        if (m_.rates.defined()) kept.push_back(m_.rates.name());
         get_pipeline().add_custom_lowering_pass(make_guard_pass());
         get_pipeline().add_custom_lowering_pass(make_carry_registers_pass(names));
+        get_pipeline().add_custom_lowering_pass(make_thread_registers_pass(kept));
     }
 
     void schedule() {

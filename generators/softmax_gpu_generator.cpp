@@ -76,7 +76,6 @@ public:
         batch_.key_heads = key_heads;
         cache_ = {batch_.cached(m_.h), batch_.tokens(m_.h), causal};
         const Expr value_dim = v.dim(0).extent();
-        for (auto *buffer : {&q, &k, &v}) any_layout(*buffer);
         any_layout(sequences);
 
         define_weights();
@@ -112,15 +111,8 @@ public:
     }
 
 private:
-    template<typename AnyBuffer> static void any_layout(AnyBuffer &buffer) {
-        for (int dim = 0; dim < buffer.dimensions(); dim++) buffer.dim(dim).set_min(0);
-        buffer.dim(0).set_stride(Expr());
-    }
-
     template<typename AnyBuffer> Func placed(const std::string &name, const std::string &dims, AnyBuffer &buffer) const {
-        std::vector<Expr> extents;
-        for (int dim = 0; dim < buffer.dimensions(); dim++) extents.push_back(buffer.dim(dim).extent());
-        Func stored = batch_.placed(name, dims, buffer, extents), value(name + "_value");
+        Func stored = batch_.placed(name, dims, buffer, free_extents(buffer)), value(name + "_value");
         const std::vector<Var> args = stored.args();
         value(args) = float_of_bits(type, stored(std::vector<Expr>(args.begin(), args.end())));
         return value;

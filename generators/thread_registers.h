@@ -12,7 +12,7 @@
 namespace halation {
 
 // Makes an array of each thread's own of each of these Funcs, which are in MemoryType::Stack at a loop of the block. Throws
-// Halide::CompileError if a thread would touch an element that is another's.
+// Halide::CompileError if one is not, or if a thread would touch an element that is another's.
 Halide::Internal::IRMutator *make_thread_registers_pass(const std::vector<std::string> &funcs);
 
 }  // namespace halation

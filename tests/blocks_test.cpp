@@ -130,7 +130,9 @@ TEST_CASE("blocks: a thread's elements become an array of its own") {
     }
     // Other memory is left alone.
     const Stmt other = threads(store("other", thread * 5));
-    CHECK(equal(in_registers(other), other));
+    const Stmt both = in_registers(Block::make(threads(allocated(store("sums.0", thread))), other));
+    REQUIRE(both.as<Block>());
+    CHECK(equal(both.as<Block>()->rest, other));
 }
 
 TEST_CASE("blocks: what is not a thread's own is refused") {
@@ -144,6 +146,7 @@ TEST_CASE("blocks: what is not a thread's own is refused") {
     CHECK(says(threads(allocated(store("out", thread, load("sums.0", thread))))).find("is read that is not computed") !=
           std::string::npos);
     CHECK(says(threads(allocated(own, MemoryType::GPUShared))).find("must be in MemoryType::Stack") != std::string::npos);
+    CHECK(says(threads(store("shared", thread))).find("sums must be in MemoryType::Stack at the block") != std::string::npos);
 }
 
 TEST_CASE("blocks: turns and loops are skipped as the conditions around a sum say") {

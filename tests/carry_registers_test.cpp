@@ -1,9 +1,10 @@
-// The pass that keeps a state, and other Funcs, in the registers of a GPU's threads (generators/carry_registers.h): what it makes
-// of a small pipeline, and what it refuses; and how often that of chunk_ahead.h loads. That kernels made with them are right,
-// kernels_device_test says.
+// The passes that keep a state and other Funcs in the registers of a GPU's threads (generators/carry_registers.h,
+// thread_registers.h): what they make of a small pipeline, and what they refuse; and how often that of chunk_ahead.h loads. That
+// kernels made with them are right, kernels_device_test says.
 #include "generators/carry.h"
 #include "generators/carry_registers.h"
 #include "generators/lowered_names.h"
+#include "generators/thread_registers.h"
 
 #include <catch2/catch.hpp>
 
@@ -75,7 +76,6 @@ struct Small {
         names.copies[copy.name()] = final_state.name();
         names.copies[output.name()] = output.name();
         names.chunk_loop = chunk_loop.name();
-        names.kept = {steps.name()};
         return names;
     }
 };
@@ -98,6 +98,7 @@ std::map<std::string, int64_t> compiled(Small &small) {
     std::map<std::string, int64_t> sizes;
     Pipeline both({small.output, small.final_state});
     both.add_custom_lowering_pass(halation::make_carry_registers_pass(small.names()));
+    both.add_custom_lowering_pass(halation::make_thread_registers_pass({small.steps.name()}));
     both.add_custom_lowering_pass(new Registers(&sizes));
     both.compile_to_module({small.initial, small.tokens}, "small", Target("x86-64-linux-opencl-no_runtime"));
     return sizes;
