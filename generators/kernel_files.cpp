@@ -67,9 +67,7 @@ void write_cuda_kernel(const Variant &v, const std::string &directory, const std
                        const Cubins &cubins) {
     const std::string stem = directory + "/" + v.name;
     const Halide::Module module = with_device_code(generator_of(v)->build_module(v.name), [&](const std::string &ptx) {
-        // softmax has a row of values in registers, on its way.
-        const bool limited = v.form == "recurrent" && v.recurrence != "softmax";
-        const int most_registers = limited ? gpu_machine(v.backend).most_decode_registers : 0;
+        const int most_registers = v.scheduled() == Scheduled::recurrent ? gpu_machine(v.backend).most_decode_registers : 0;
         return cuda_code(most_registers ? with_most_registers(ptx, most_registers) : ptx, cubins, stem);
     });
     std::map<Halide::OutputFileType, std::string> files;

@@ -86,8 +86,8 @@ Variant Variant::parse(const std::vector<std::string> &words) {
     if (!reason.empty()) throw Halide::CompileError(v.recurrence + " has no " + v.form + " form: " + reason);
     if (v.on_gpu()) {
         require_one_of("isa of a GPU", v.isa, {"gpu"});
-        const std::vector<std::string> made = {"halation_chunk", "halation_ssm", "halation_hgrn", "halation_softmax"};
-        if (std::find(made.begin(), made.end(), recurrence.generator) == made.end())
+        const std::vector<std::string> made = Halide::Internal::GeneratorRegistry::enumerate();
+        if (std::find(made.begin(), made.end(), v.generator()) == made.end())
             throw Halide::CompileError(v.recurrence + " has no kernels for GPUs");
         // softmax has no chunkwise form.
         if (recurrence.generator != "halation_softmax")

@@ -104,7 +104,8 @@ void add_launches(const halation_plan &plan, const Arguments &arguments, const B
 int64_t kept_of_token(const halation_plan &plan, const halation_kernel &kernel) {
     const Problem &problem = plan.problem;
     if (!plan.has_cache) return problem.value_heads * problem.key_dim;
-    return kernel.form == HALATION_FORM_RECURRENT ? problem.value_heads * (problem.value_dim + 127) * 3 * 32 : 1;
+    if (kernel.form != HALATION_FORM_RECURRENT) return 1;
+    return problem.value_heads * (problem.value_dim + HALATION_CACHE_CHANNELS - 1) * HALATION_CACHE_FLOATS * HALATION_CACHE_PARTS;
 }
 
 void make_table(const halation_plan &plan, const Arguments &arguments, size_t alignment, GpuTable *table) {

@@ -31,8 +31,8 @@ struct GpuTable {
     std::vector<GpuLaunch> launches;
 };
 
-// Floats that a launch keeps of a token at most: a vector of key channels of every head. Of a cache, in form recurrent: three
-// numbers of every value channel, for which there are blocks of 128 threads, and of each of 32 parts of the cache.
+// Floats that a launch keeps of a token at most: a vector of key channels of every head, or, of a cache in form recurrent, what
+// halation_kernels.h says.
 int64_t kept_of_token(const halation_plan &plan, const halation_kernel &kernel);
 
 // `alignment`: of each launch's entries, in bytes.

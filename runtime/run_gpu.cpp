@@ -101,7 +101,7 @@ private:
                             "value_heads, value_dim: got %lld and %lld; backend %s takes fewer than %d value channels of all "
                             "heads in form recurrent: use form parallel",
                             static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.value_dim),
-                            plan_.problem.backend, INT32_MAX / 96);
+                            plan_.problem.backend, INT32_MAX / (HALATION_CACHE_FLOATS * HALATION_CACHE_PARTS));
         if (plan_.final[carried_normalizer] < 0) return HALATION_OK;
         const int64_t most = INT32_MAX / (plan_.problem.value_heads * plan_.problem.key_dim);
         for (const GpuLaunch &launch : table_.launches)

@@ -3,6 +3,7 @@
 #define HALATION_SCHEDULES_MACHINES_H
 
 #include <Halide.h>
+#include <halation_kernels.h>
 
 #include <map>
 #include <string>
@@ -66,8 +67,9 @@ struct GpuMachine {
     // Key channels of the state in a thread's registers. H200: with 16 decode is up to 1.8 times as slow, with 8 twice.
     int key_rows = 32;
     int product_rows = 16;  // key channels that a thread sums over in the products of tokens
-    // Registers that CUDA's compiler may give a thread of decode, 0 being as many as it likes. With 96 a processor of an H200 has
-    // five blocks of 128 threads, which wait for memory together: 5 % (four with 128; with 80 some spill and all are slower).
+    // Registers that CUDA's compiler may give a thread where a chunk is one token, 0 being as many as it likes. With 96 a
+    // processor of an H200 has five blocks of 128 threads, which wait for memory together: 5 % (four with 128; with 80 some spill
+    // and all are slower).
     int most_decode_registers = 96;
     // ssm: tokens in a chunk, elements of a channel's state in a thread's registers. hgrn, which has one element a channel:
     // tokens in a chunk; threads along channels where there are none along tokens. Both: threads along tokens in what is done by
@@ -77,7 +79,7 @@ struct GpuMachine {
     // such blocks share a multiprocessor (CUDA), so that one computes while another waits. Of one query: each of 128 threads has
     // the score of a key, then a value channel.
     AttentionTile prefill = {32, 64, 16, 8, 8, 16, 8, 1, 0, 0};
-    AttentionTile decode = {1, 128, 128, 1, 1, 32, 32, 0, 32, 4};
+    AttentionTile decode = {1, 128, HALATION_CACHE_CHANNELS, 1, 1, 32, 32, 0, HALATION_CACHE_PARTS, 4};
 };
 
 const GpuMachine &gpu_machine(const std::string &backend);

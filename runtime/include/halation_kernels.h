@@ -31,6 +31,12 @@
 
 #include "halation.h"
 
+/* What a kernel of softmax for a GPU, form recurrent, keeps of a token: HALATION_CACHE_FLOATS for each value channel, rounded up to
+ * HALATION_CACHE_CHANNELS of a head, and each of HALATION_CACHE_PARTS parts of the cache. */
+#define HALATION_CACHE_FLOATS 3
+#define HALATION_CACHE_CHANNELS 128
+#define HALATION_CACHE_PARTS 32
+
 #ifdef __cplusplus
 extern "C" {
 #endif
