@@ -1,6 +1,7 @@
 // The Halide::Generator behind every GPU kernel of the chunk algorithm: the tensors of a row for a batch of sequences
 // (batch.h). The recurrent form has chunks of one token.
 #include "../schedules/schedules.h"
+#include "barrier_memory.h"
 #include "batch.h"
 #include "carry.h"
 #include "carry_registers.h"
@@ -126,6 +127,7 @@ public:
         ChunkAheadNames ahead{m_.chunk_loop.name(), {}};
         for (const Func &f : m_.staged) ahead.staged.push_back(f.name());
         get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass(ahead));
+        get_pipeline().add_custom_lowering_pass(make_barrier_memory_pass());
     }
 
 private:

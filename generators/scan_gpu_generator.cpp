@@ -1,6 +1,7 @@
 // The Halide::Generators behind the GPU kernels of ssm and hgrn: the tensors of a batch of sequences (batch.h), which
 // scan_chunk.h goes through. The recurrent form has chunks of one token.
 #include "../schedules/schedules.h"
+#include "barrier_memory.h"
 #include "batch.h"
 #include "carry.h"
 #include "carry_registers.h"
@@ -98,6 +99,7 @@ public:
         ChunkAheadNames ahead{m_.chunk_loop.name(), {m_.channel_inputs.name()}};
         if (m_.element_inputs.defined()) ahead.staged.push_back(m_.element_inputs.name());
         get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass(ahead));
+        get_pipeline().add_custom_lowering_pass(make_barrier_memory_pass());
     }
 
 private:

@@ -2,6 +2,7 @@
 // maximum.
 #include "../schedules/schedules.h"
 #include "attention.h"
+#include "barrier_memory.h"
 #include "batch.h"
 #include "carry.h"
 #include "carry_registers.h"
@@ -108,6 +109,7 @@ public:
         get_pipeline().add_custom_lowering_pass(make_skip_turns_pass(m_.skipped));
         for (const auto &[loop, staged] : m_.ahead)
             get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass({loop, staged}));
+        get_pipeline().add_custom_lowering_pass(make_barrier_memory_pass());
     }
 
 private:

@@ -128,6 +128,13 @@ TEST_CASE("barriers that not all threads come to are told", "[metal]") {
     check_refused(run(kernel("if (t != 3) {\n" + barrier + "} else {\n" + barrier + "}\n")), "wait at different barriers");
 }
 
+TEST_CASE("barriers of threads alone are refused", "[metal]") {
+    check_refused(run(kernel("threadgroup_barrier(mem_flags::mem_none);\n")), "mem_none");
+    for (const char *memory :
+         {"mem_flags::mem_device", "mem_flags::mem_threadgroup", "mem_flags::mem_device | mem_flags::mem_threadgroup"})
+        CHECK(run(kernel("threadgroup_barrier(" + std::string(memory) + ");\n")).status == HALATION_OK);
+}
+
 TEST_CASE("memory outside of a buffer is told", "[metal]") {
     for (const std::string &synchronized : {std::string(), barrier}) {
         check_refused(run(kernel(synchronized + "x[t] = x[count + t];\n")), "0 bytes behind a buffer of 32");
