@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <set>
 
@@ -15,7 +16,6 @@ using namespace halation::runtime::metal;
 using namespace metal_objects;
 
 std::mutex mutex;  // of what follows
-std::function<std::string(std::string)> edit_of_code;
 Order &current_order() {
     static Order order = [] {
         const char *name = std::getenv("HALATION_METAL_ORDER");
@@ -268,12 +268,8 @@ void add_device() {
         device,
         "newLibraryWithSource:options:error:", +[](Object, Selector, Object source, Object options, Object *error) -> Object {
             if (!as<Options>(options).is_exact) throw Violation("a library is compiled with fast arithmetic");
-            std::string text = string_value(source), fault;
-            {
-                const std::lock_guard<std::mutex> lock(mutex);
-                if (edit_of_code) text = edit_of_code(text);
-            }
-            const Library *code = compile(text, &fault);
+            std::string fault;
+            const Library *code = compile(string_value(source), &fault);
             if (code) return new LibraryObject(code);
             *error = autoreleased(new_error(fault));
             return nullptr;
@@ -432,11 +428,6 @@ const bool added = [] {
 void set_order(const Order &order) {
     const std::lock_guard<std::mutex> lock(mutex);
     current_order() = order;
-}
-
-void set_edit(const std::function<std::string(std::string)> &edit) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    edit_of_code = edit;
 }
 
 Object new_device(const std::string &name) {

@@ -7,7 +7,6 @@
 #include "metal_objects.h"
 #include "metal_threads.h"
 
-#include <functional>
 #include <string>
 
 namespace metal_emulator {
@@ -17,9 +16,6 @@ constexpr size_t most_threads = 1024, most_threadgroup_bytes = 32768, most_buffe
 
 // Of all launches from now on; at first $HALATION_METAL_ORDER, or forward.
 void set_order(const Order &order);
-
-// What becomes of device code before it is compiled, to see whether tests notice; at first nothing.
-void set_edit(const std::function<std::string(std::string)> &edit);
 
 // What a program of the system's own would make: [device newCommandQueue], and so on. Retained.
 metal_objects::Object new_device(const std::string &name);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <string>
 
 namespace metal_emulator {
@@ -38,8 +39,15 @@ struct GridCall {
 // to, memory touched that may not be.
 std::string run_grid(const Grid &grid, const Order &order, const GridCall &call);
 
-// The barrier that kernels call.
+// The barrier that kernels call. They are told apart by their lines in a text, on which Halide writes one each.
 void barrier(int line);
+
+// Of all launches of this thread of the host from now on: the barriers that threads pass without waiting, as if they were not in
+// the text; at first none.
+void leave_out_barriers(const std::set<int> &lines);
+
+// Those that threads of a group have waited at, in launches of this thread of the host, since the last call.
+std::set<int> take_barriers_met();
 
 }  // namespace metal_emulator
 #endif
