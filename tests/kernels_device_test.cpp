@@ -209,8 +209,10 @@ TEST_CASE("tensors lie any way, innermost strides above 1 among them") {
 }
 
 TEST_CASE("more sequences and heads than an axis of a grid has blocks") {
+    size_t turn = 0;
     for (const std::string &name : known({"gated", "hgrn"}))
         for (const auto &[B, HV] : {std::pair<int64_t, int64_t>{66000, 1}, {33, 2000}}) {
+            if (turn++ % stride_of_sample()) continue;
             const Problem problem = small(name, sizes(B, 1, 3, 1, 1, HV));
             const auto wanted = expected(problem);
             const auto check = [&](const Kernel &kernel) { check_close(run(problem, kernel), wanted); };
