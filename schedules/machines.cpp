@@ -17,7 +17,8 @@ const GpuMachine gpu_machines[] = {
     // backend, target, has_double, chunk
     {"cuda", "cuda-cuda_capability_80", true},
     {"opencl", "opencl-cl_doubles", true},
-    // A block has 32 KB of shared memory on any Apple GPU, in which chunks of 4 leave every recurrence 320 key channels or more, and
+    // A block has 32 KB of shared memory on any Apple GPU, in which chunks of 4 leave every recurrence 320 key channels or more,
+    // and
     // ssm's of 8 leave it 100 elements a channel.
     {"metal", "metal", false, 4},
 };
