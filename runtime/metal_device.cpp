@@ -19,8 +19,8 @@ using namespace metal;
 // Of the addresses that Locations get: an MTLBuffer has none that counts, and 0 would be NULL.
 constexpr uintptr_t first_address = uintptr_t(1) << 20;
 
-// What a pointer to `device` memory must be aligned to: kernels read floats and 32-bit integers.
-constexpr size_t element_alignment = 4;
+// macOS copies from buffer to buffer no less.
+constexpr size_t word = 4;
 
 Object object_of(void *native) {
     return static_cast<Object>(native);
@@ -167,7 +167,8 @@ public:
 
     halation_status allocate(size_t bytes, void **data) override {
         const Pool pool;
-        *data = send<Object>(device_.get(), "newBufferWithLength:options:", bytes, storage_shared);
+        const size_t whole = (bytes + word - 1) / word * word;
+        *data = send<Object>(device_.get(), "newBufferWithLength:options:", whole, storage_shared);
         return *data ? HALATION_OK : no_memory(bytes);
     }
 
@@ -181,20 +182,28 @@ public:
     // Through memory that host and device share, since a buffer of the caller's may be the device's alone.
     halation_status copy_to(void *data, size_t offset, const void *from, size_t bytes) override {
         const Pool pool;
-        HALATION_TRY(check_range(object_of(data), offset, bytes));
-        HALATION_TRY(encode_write(object_of(data), offset, from, bytes));
+        const Object buffer = object_of(data);
+        Words words;
+        HALATION_TRY(find_words(buffer, offset, bytes, &words));
+        if (words.bytes == bytes) {
+            HALATION_TRY(encode_write(buffer, offset, from, bytes));
+            return finish();
+        }
+        Owned staged;  // with what lies beside it in its first and last word
+        HALATION_TRY(fetch(buffer, words, &staged));
+        memcpy(send<char *>(staged.get(), "contents") + (offset - words.begin), from, bytes);
+        HALATION_TRY(encode_copy(staged.get(), 0, buffer, words.begin, words.bytes));
         return finish();
     }
 
     halation_status copy_from(const void *data, size_t offset, void *to, size_t bytes) override {
         const Pool pool;
         const Object buffer = object_of(const_cast<void *>(data));
-        HALATION_TRY(check_range(buffer, offset, bytes));
-        const Owned staged(send<Object>(device_.get(), "newBufferWithLength:options:", bytes, storage_shared));
-        if (!staged) return no_memory(bytes);
-        HALATION_TRY(encode_copy(buffer, offset, staged.get(), 0, bytes));
-        HALATION_TRY(finish());
-        memcpy(to, send<void *>(staged.get(), "contents"), bytes);
+        Words words;
+        HALATION_TRY(find_words(buffer, offset, bytes, &words));
+        Owned staged;
+        HALATION_TRY(fetch(buffer, words, &staged));
+        memcpy(to, send<char *>(staged.get(), "contents") + (offset - words.begin), bytes);
         return HALATION_OK;
     }
 
@@ -229,10 +238,6 @@ public:
         if (bytes > location.bytes)
             return fail(HALATION_INVALID_ARGUMENT, "%s: takes %llu bytes of its MTLBuffer, which has %llu from there on", name,
                         static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(location.bytes));
-        if (offset % element_alignment != 0)
-            return fail(HALATION_INVALID_ARGUMENT,
-                        "%s: begins at byte %zu of its MTLBuffer; kernels take offsets that are a multiple of %zu", name, offset,
-                        element_alignment);
         const Object buffer = object_of(const_cast<void *>(location.memory));
         *handle = reinterpret_cast<uintptr_t>(new Handle{Owned::retained(buffer), offset});
         return HALATION_OK;
@@ -243,7 +248,8 @@ public:
         delete reinterpret_cast<Handle *>(static_cast<uintptr_t>(handle));
     }
 
-    size_t alignment() const override { return element_alignment; }
+    // Of `device` memory kernels take any offset that is aligned to the elements, as tensors are (tensors.cpp).
+    size_t alignment() const override { return word; }
     bool reaches_back() const override { return false; }
 
 private:
@@ -408,11 +414,28 @@ private:
         return fault.empty() ? HALATION_OK : fail(HALATION_INTERNAL_ERROR, "metal: a kernel failed: %.600s", fault.c_str());
     }
 
-    static halation_status check_range(Object buffer, size_t offset, size_t bytes) {
+    // Those of a buffer that some bytes lie in.
+    struct Words {
+        size_t begin = 0, bytes = 0;
+    };
+    static halation_status find_words(Object buffer, size_t offset, size_t bytes, Words *words) {
         const auto all = send<size_t>(buffer, "length");
         if (offset > all || bytes > all - offset)
             return fail(HALATION_INVALID_ARGUMENT, "bytes: got %zu at offset %zu; the MTLBuffer has %zu", bytes, offset, all);
+        words->begin = offset / word * word;
+        words->bytes = (offset + bytes + word - 1) / word * word - words->begin;
+        if (words->begin + words->bytes > all)
+            return fail(HALATION_INVALID_ARGUMENT,
+                        "bytes: got %zu at offset %zu; Metal copies whole words of %zu bytes, and the MTLBuffer has %zu", bytes,
+                        offset, word, all);
         return HALATION_OK;
+    }
+
+    halation_status fetch(Object buffer, const Words &words, Owned *staged) {
+        staged->reset(send<Object>(device_.get(), "newBufferWithLength:options:", words.bytes, storage_shared));
+        if (!*staged) return no_memory(words.bytes);
+        HALATION_TRY(encode_copy(buffer, words.begin, staged->get(), 0, words.bytes));
+        return finish();
     }
 
     Owned device_, queue_, own_queue_, commands_, encoder_;

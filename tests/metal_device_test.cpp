@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 using namespace halation::runtime;
@@ -219,10 +220,25 @@ TEST_CASE("memory of Metal: any offset, ranges, the device's alone", "[metal]") 
     CHECK(
         refused(device->point_to("v", location, 16, &handle), "v: takes 16 bytes of its MTLBuffer, which has 12 from there on"));
     CHECK(refused(device->locate("v", buffer, 24, &location), "v: byte_offset is 24; its MTLBuffer has 20 bytes"));
-    halation::check(device->locate("v", buffer, 2, &location));
-    CHECK(refused(device->point_to("v", location, 4, &handle),
-                  "v: begins at byte 2 of its MTLBuffer; kernels take offsets that are"));
+    // Copies are of whole words; what lies beside in a word stays.
+    const uint16_t odd[] = {0x1111, 0x2222, 0x3333};
+    uint16_t halves[10] = {};
+    halation::check(device->copy_to(buffer, 6, odd, 6));
+    halation::check(device->copy_to(buffer, 18, odd, 2));
+    halation::check(device->copy_from(buffer, 0, halves, 20));
+    std::vector<uint16_t> wanted(10);
+    const std::vector<float> before = {1, 2, 9, 4, 5};
+    std::memcpy(wanted.data(), before.data(), 20);
+    wanted[3] = 0x1111, wanted[4] = 0x2222, wanted[5] = 0x3333, wanted[9] = 0x1111;
+    CHECK(std::vector<uint16_t>(halves, halves + 10) == wanted);
+    halation::check(device->copy_from(buffer, 10, halves, 2));
+    CHECK(halves[0] == 0x3333);
     release(buffer);
+    const Object short_one = new_private_buffer(own, 6);
+    halation::check(device->copy_to(short_one, 0, odd, 2));
+    CHECK(refused(device->copy_to(short_one, 4, odd, 2),
+                  "bytes: got 2 at offset 4; Metal copies whole words of 4 bytes, and the MTLBuffer has 6"));
+    release(short_one);
     const Object other = new_device("other"), of_other = new_private_buffer(other, 16);
     CHECK(refused(device->locate("v", of_other, 0, &location), "v: its MTLBuffer is of another MTLDevice"));
     release(of_other), release(other);

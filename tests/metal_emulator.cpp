@@ -129,6 +129,9 @@ struct Dispatch {
             if (given != (i < static_cast<size_t>(code.buffers)))
                 throw Violation(name + " has " + std::to_string(code.buffers) + " buffers, and buffer " + std::to_string(i) +
                                 (given ? " is given" : " is not given"));
+            if (argument.buffer && argument.offset % code.pointee_bytes[i] != 0)
+                throw Violation(name + " has elements of " + std::to_string(code.pointee_bytes[i]) + " bytes in buffer " +
+                                std::to_string(i) + ", and is given offset " + std::to_string(argument.offset));
         }
         if (code.has_scalars && code.pointee_bytes[0] != arguments[0].bytes.size())
             throw Violation("the scalars of " + name + " are a struct of " + std::to_string(code.pointee_bytes[0]) +
@@ -378,7 +381,7 @@ void add_encoders() {
     add_method(
         compute, "setBuffer:offset:atIndex:", +[](Object self, Selector, Object buffer, size_t offset, size_t index) {
             auto &of = as<EmulatedBuffer>(open_encoder(self).commands.own(buffer));
-            if (offset >= of.bytes || offset % 4 != 0) throw Violation("a kernel is pointed to byte " + std::to_string(offset));
+            if (offset >= of.bytes) throw Violation("a kernel is pointed to byte " + std::to_string(offset));
             argument(self, index).buffer = &of;
             argument(self, index).offset = offset;
         });
@@ -402,6 +405,8 @@ void add_encoders() {
             auto &source = as<EmulatedBuffer>(commands.own(from)), &sink = as<EmulatedBuffer>(commands.own(to));
             if (from_offset + bytes > source.bytes || to_offset + bytes > sink.bytes)
                 throw Violation("a copy beyond the end of a buffer");
+            if ((from_offset | to_offset | bytes) % 4 != 0)
+                throw Violation("a copy of parts of words, which macOS makes none of");
             commands.commands.push_back([&source, &sink, from_offset, to_offset, bytes] {
                 memcpy(sink.memory.data() + to_offset, source.memory.data() + from_offset, bytes);
                 return std::string();

@@ -47,7 +47,7 @@ struct Outcome {
 
 struct Sizes {
     int threads = 8, shared_bytes = 64;
-    size_t elements = 8, buffers = 1, scalars = 2;
+    size_t elements = 8, buffers = 1, scalars = 2, offset = 0;
 };
 
 Outcome outcome(halation_status status) {
@@ -66,9 +66,9 @@ Outcome run(const std::string &code, const Sizes &sizes = {}) {
     halation::check(device->allocate(x.size() * sizeof(float), &data));
     halation::check(device->copy_to(data, 0, x.data(), x.size() * sizeof(float)));
     Location location;
-    halation::check(device->locate("x", data, 0, &location));
+    halation::check(device->locate("x", data, sizes.offset, &location));
     uint64_t handle = 0;
-    halation::check(device->point_to("x", location, x.size() * sizeof(float), &handle));
+    halation::check(device->point_to("x", location, x.size() * sizeof(float) - sizes.offset, &handle));
     int32_t count = sizes.threads;
     uint8_t flag = 1;
     std::vector<size_t> bytes(sizes.buffers, 8);
@@ -200,6 +200,9 @@ TEST_CASE("arguments are bound as the text numbers them", "[metal]") {
     two.buffers = 2;
     check_refused(run(kernel(turn), none), "turn has 2 buffers, and buffer 1 is not given");
     check_refused(run(kernel(turn), two), "turn has 2 buffers, and buffer 2 is given");
+    Sizes odd;
+    odd.offset = 2;
+    check_refused(run(kernel(turn), odd), "turn has elements of 4 bytes in buffer 1, and is given offset 2");
     none.scalars = 1;
     check_refused(run(kernel(turn), none), "the scalars of turn are a struct of 8 bytes, and given as 4");
     check_refused(run("int nothing;\n"), "there is no kernel in it");
