@@ -228,6 +228,7 @@ TEST_CASE("long sequences among many short ones, which go apart") {
     for (int64_t n = 0; n < 50; n++) add(n % 4);
     like.T = like.offsets.back();
     each_problem(like, has_state, [](const Problem &problem) {
+        if (problem.type != Type::f32) return;  // which launch a sequence goes into is by lengths
         const auto wanted = expected(problem);
         for (const halation_form form : {HALATION_FORM_AUTO, HALATION_FORM_RECURRENT, HALATION_FORM_CHUNKWISE}) {
             const Results all = run(problem, {form, ""});

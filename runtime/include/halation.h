@@ -97,7 +97,7 @@ HALATION_API const halation_kernel_table *halation_kernels(void);
  *   opencl  DLTensor.device is {kDLOpenCL, ordinal}, data a cl_mem of the device's cl_context; byte_offset a multiple of what
  *           the device aligns sub-buffers to, strides 0 or more
  *   metal   DLTensor.device is {kDLMetal, ordinal}, data an id<MTLBuffer> of the device, of any storage mode, whose hazards are
- *           tracked (the default); byte_offset a multiple of 4, strides 0 or more
+ *           tracked (the default); strides 0 or more
  * Offsets, slots and flags stay on the host: they are read before halation_run returns. What a run starts is put into one
  * queue, in order; it is never waited for, so that the host runs ahead. A run on a CUDA stream that is being captured becomes
  * part of the graph, slots and lengths as they were given; the plan must have been made before, and outlive the graph. The
