@@ -1,4 +1,4 @@
-// Attention without a carried state: softmax over a cache, and bidirectional linear attention.
+// softmax attention over a cache.
 #ifndef HALATION_GENERATORS_ATTENTION_H
 #define HALATION_GENERATORS_ATTENTION_H
 
@@ -60,18 +60,6 @@ struct OnlineAttention {
     // (chunk_ahead.h).
     std::vector<std::pair<std::string, std::string>> skipped;
     std::vector<std::pair<std::string, std::vector<std::string>>> ahead;
-};
-
-// O = phi(Q) (phi(K)^T V), divided by phi(Q) (phi(K)^T 1) unless phi is the identity.
-struct Bidirectional {
-    Halide::Var t{"t"}, d{"d"}, v{"v"}, h{"h"};
-    Halide::Func queries, keys;  // (d,t,h) phi
-    std::vector<Halide::Func> features;
-    Halide::Func state;                // (v,d,h)
-    Halide::Func normalizer;           // (d,h)
-    Halide::Func denominators;         // (t,h)
-    Halide::Func output_sums, output;  // (v,t,h), (v,h,t)
-    Halide::RDom state_tokens, over_keys;
 };
 
 }  // namespace halation

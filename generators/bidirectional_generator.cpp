@@ -1,10 +1,6 @@
-// Bidirectional linear attention: every token reads all tokens, so the state is one sum.
 #include "../schedules/schedules.h"
-#include "attention.h"
-#include "feature_map.h"
 #include "guard.h"
 #include "masks.h"
-#include "math.h"
 #include "recurrence.h"
 
 namespace halation {
@@ -30,49 +26,28 @@ public:
     }
 
     void generate() {
-        const Var &t = m_.t, &d = m_.d, &vv = m_.v, &h = m_.h;
-        const Expr key_dim = q.dim(0).extent(), value_dim = v.dim(0).extent(), tokens = v.dim(2).extent();
-        const Expr real = likely(d < key_dim) && t < tokens;
-        const auto channel = [&](auto &tensor) {
-            return [&](Expr at) {
-                const Expr load = tensor(within(at, key_dim), h, min(t, tokens - 1));
-                return cast<float>(guarded(likely(at < key_dim), load));
-            };
-        };
-        m_.queries = Func("queries");
-        m_.queries(d, t, h) = feature_map(map, "q_feature", channel(q), d, key_dim, real, {t, h}, &m_.features);
-        m_.keys = Func("keys");
-        m_.keys(d, t, h) = feature_map(map, "k_feature", channel(k), d, key_dim, real, {t, h}, &m_.features);
-
-        m_.state_tokens = RDom(0, tokens, "token");
-        const Expr token = m_.state_tokens;
-        const Expr value = cast<float>(guarded(likely(vv < value_dim), v(within(vv, value_dim), h, token)));
-        m_.state = Func("state");
-        m_.state(vv, d, h) += m_.keys(d, token, h) * value;
-        m_.over_keys = RDom(0, key_dim, "key");
-        m_.output_sums = Func("output_sums");
-        m_.output_sums(vv, t, h) += m_.queries(m_.over_keys, t, h) * m_.state(vv, m_.over_keys, h);
-        Expr result = m_.output_sums(vv, t, h);
-        if (std::string(map) != "identity") {
-            m_.normalizer = Func("normalizer");
-            m_.normalizer(d, h) += m_.keys(d, token, h);
-            m_.denominators = Func("denominators");
-            m_.denominators(t, h) += m_.queries(m_.over_keys, t, h) * m_.normalizer(m_.over_keys, h);
-            result = quotient(result, m_.denominators(t, h));
-        }
-        m_.output = Func("output");
-        m_.output(vv, h, t) = narrowed(type, scale * result);
+        BidirectionalInputs in;
+        in.q = q;
+        in.k = k;
+        in.v = v;
+        in.type = in.output_type = type;
+        in.key_dim = q.dim(0).extent();
+        in.value_dim = v.dim(0).extent();
+        in.tokens = v.dim(2).extent();
+        in.feature_map = map;
+        in.scale = scale;
+        m_ = make_bidirectional(in);
         o = m_.output;
 
         for (auto *buffer : {&q, &k, &v}) {
             for (int dim = 0; dim < 3; dim++) buffer->dim(dim).set_min(0);
         }
-        o.dim(0).set_bounds(0, value_dim);
+        o.dim(0).set_bounds(0, in.value_dim);
         o.dim(1).set_min(0);
-        o.dim(2).set_bounds(0, tokens);
+        o.dim(2).set_bounds(0, in.tokens);
         get_pipeline().add_custom_lowering_pass(make_guard_pass());
         get_pipeline().add_custom_lowering_pass(make_masks_pass());
-        m_.output.bound(vv, 0, value_dim).bound(t, 0, tokens);
+        m_.output.bound(m_.v, 0, in.value_dim).bound(m_.t, 0, in.tokens);
     }
 
     void schedule() { bidirectional_cpu(m_, machine_with(cpu_machine(get_target()), parameters)); }

@@ -89,9 +89,7 @@ Variant Variant::parse(const std::vector<std::string> &words) {
         const std::vector<std::string> made = Halide::Internal::GeneratorRegistry::enumerate();
         if (std::find(made.begin(), made.end(), v.generator()) == made.end())
             throw Halide::CompileError(v.recurrence + " has no kernels for GPUs");
-        // softmax has no chunkwise form.
-        if (recurrence.generator != "halation_softmax")
-            require_one_of("form of a GPU kernel", v.form, {"recurrent", "chunkwise"});
+        if (recurrence.generator == "halation_chunk") require_one_of("form of a GPU kernel", v.form, {"recurrent", "chunkwise"});
         if (!v.schedule.empty() || !v.parameters.empty())
             throw Halide::CompileError("schedule, parameters: GPU kernels have Halation's schedule");
         v.key_dim = dim_of("key_dim", key_dim);

@@ -87,7 +87,8 @@ void add_launches(const halation_plan &plan, const Arguments &arguments, const B
         for (; next < entries.size(); next++) {
             const TableEntry &entry = entries[next];
             const int32_t tokens = std::max(launch.tokens, entry.tokens);
-            const bool full = launch.entries == most_sequences || (launch.entries + 1) * int64_t(tokens) > most_tokens;
+            const bool full = launch.entries == most_sequences ||
+                              (launch.entries + 1) * kept_of_sequence(plan, *kernel->kernel, tokens) > most_kept;
             if (launch.entries > 0 && (full || cost(entry) < shortest)) break;
             const auto *begin = reinterpret_cast<const int32_t *>(&entry);
             words.insert(words.end(), begin, begin + table_words);
@@ -106,6 +107,17 @@ int64_t kept_of_token(const halation_plan &plan, const halation_kernel &kernel) 
     if (!plan.has_cache) return problem.value_heads * problem.key_dim;
     if (kernel.form != HALATION_FORM_RECURRENT) return 1;
     return problem.value_heads * (problem.value_dim + HALATION_CACHE_CHANNELS - 1) * HALATION_CACHE_FLOATS * HALATION_CACHE_PARTS;
+}
+
+int64_t kept_of_sequence(const halation_plan &plan, const halation_kernel &kernel, int64_t tokens) {
+    const Problem &problem = plan.problem;
+    if (plan.has_cache || problem.row->state_dims) return tokens * kept_of_token(plan, kernel);
+    const auto blocks = [](int64_t n, int64_t of) { return (n + of - 1) / of; };
+    const auto channels = [&](int64_t n) { return blocks(n, HALATION_PART_CHANNELS) * HALATION_PART_CHANNELS; };
+    const int64_t parts = std::min<int64_t>(blocks(tokens, HALATION_PART_TOKENS), HALATION_PARTS);
+    // State and normalizer; of a token the maxima and sums that features of its query and key need, and the denominator.
+    const int64_t sums = (parts + 1) * channels(problem.key_dim) * (channels(problem.value_dim) + 1);
+    return problem.value_heads * (sums + 5 * channels(tokens));
 }
 
 void make_table(const halation_plan &plan, const Arguments &arguments, size_t alignment, GpuTable *table) {

@@ -35,6 +35,9 @@ struct GpuTable {
 // halation_kernels.h says.
 int64_t kept_of_token(const halation_plan &plan, const halation_kernel &kernel);
 
+// Floats that it keeps of a sequence at most: those of its tokens or, where there is neither a state nor a cache, sums over them.
+int64_t kept_of_sequence(const halation_plan &plan, const halation_kernel &kernel, int64_t tokens);
+
 // `alignment`: of each launch's entries, in bytes.
 void make_table(const halation_plan &plan, const Arguments &arguments, size_t alignment, GpuTable *table);
 

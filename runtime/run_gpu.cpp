@@ -102,6 +102,16 @@ private:
                             "heads in form recurrent: use form parallel",
                             static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.value_dim),
                             plan_.problem.backend, INT32_MAX / (HALATION_CACHE_FLOATS * HALATION_CACHE_PARTS));
+        for (const GpuLaunch &launch : table_.launches) {
+            const int64_t kept = kept_of_sequence(plan_, *launch.kernel->kernel, launch.tokens);
+            if (!plan_.problem.row->state_dims && !plan_.has_cache && kept > INT32_MAX)
+                return fail(HALATION_UNSUPPORTED,
+                            "value_heads, key_dim, value_dim: got %lld, %lld and %lld; of a sequence of %d tokens kernels of "
+                            "backend %s would keep %lld floats, and can keep %d: share the heads out over several calls",
+                            static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.key_dim),
+                            static_cast<long long>(plan_.problem.value_dim), launch.tokens, plan_.problem.backend,
+                            static_cast<long long>(kept), INT32_MAX);
+        }
         if (plan_.final[carried_normalizer] < 0) return HALATION_OK;
         const int64_t most = INT32_MAX / (plan_.problem.value_heads * plan_.problem.key_dim);
         for (const GpuLaunch &launch : table_.launches)

@@ -57,6 +57,14 @@ struct AttentionTile {
     int value_channels() const { return lanes * channels; }
 };
 
+// A tile of sums of products that a block of threads of a GPU has, row_threads x column_threads: each sums rows / row_threads x
+// columns / column_threads, and all go through what is summed a slice at a time.
+struct ProductTile {
+    int rows, columns;
+    int row_threads, column_threads;
+    int slice;
+};
+
 // One schedule serves all GPU APIs; this is what it is told of them.
 struct GpuMachine {
     std::string backend;  // the name used by the variants table and the runtime
@@ -80,6 +88,8 @@ struct GpuMachine {
     // the score of a key, then a value channel.
     AttentionTile prefill = {32, 64, 16, 8, 8, 16, 8, 1, 0, 0};
     AttentionTile decode = {1, 128, HALATION_CACHE_CHANNELS, 1, 1, 32, 32, 0, HALATION_CACHE_PARTS, 4};
+    // bidirectional: key channels, then tokens, by value channels.
+    ProductTile product = {HALATION_PART_CHANNELS, HALATION_PART_CHANNELS, 8, 16, 16};
 };
 
 const GpuMachine &gpu_machine(const std::string &backend);

@@ -3,6 +3,7 @@
 #define HALATION_SCHEDULES_SCHEDULES_H
 
 #include "../generators/attention.h"
+#include "../generators/bidirectional.h"
 #include "../generators/chunk.h"
 #include "../generators/scan.h"
 #include "../generators/scan_chunk.h"
@@ -21,6 +22,7 @@ void scan_gpu(ScanChunk &scan, Halide::Func &placed, const GpuMachine &machine);
 void softmax_gpu(OnlineAttention &attention, Halide::Func &placed);
 void softmax_cpu(Attention &attention, bool decode, const CpuMachine &machine);
 void bidirectional_cpu(Bidirectional &bidirectional, const CpuMachine &machine);
+void bidirectional_gpu(Bidirectional &bidirectional, Halide::Func &placed, const GpuMachine &machine);
 
 // A schedule of a user's own, in place of the three for the chunk algorithm: what SCHEDULE NAME of halation_add_kernels()
 // chooses. A source file says, at namespace scope:

@@ -31,11 +31,18 @@
 
 #include "halation.h"
 
-/* What a kernel of softmax for a GPU, form recurrent, keeps of a token: HALATION_CACHE_FLOATS for each value channel, rounded up to
- * HALATION_CACHE_CHANNELS of a head, and each of HALATION_CACHE_PARTS parts of the cache. */
+/* What a kernel of softmax for a GPU, form recurrent, keeps of a token: HALATION_CACHE_FLOATS for each value channel, rounded up
+ * to HALATION_CACHE_CHANNELS of a head, and each of HALATION_CACHE_PARTS parts of the cache. */
 #define HALATION_CACHE_FLOATS 3
 #define HALATION_CACHE_CHANNELS 128
 #define HALATION_CACHE_PARTS 32
+
+/* What a kernel of bidirectional for a GPU keeps of a sequence: the state of every head, and that of each part of its tokens, key
+ * and value channels rounded up to HALATION_PART_CHANNELS. A part has HALATION_PART_TOKENS tokens or a multiple of that, and
+ * there are HALATION_PARTS at most. */
+#define HALATION_PART_TOKENS 256
+#define HALATION_PART_CHANNELS 64
+#define HALATION_PARTS 32
 
 #ifdef __cplusplus
 extern "C" {
