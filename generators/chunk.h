@@ -82,6 +82,7 @@ struct Chunk {
     bool key_decay;                    // decays differ by key channel
     bool value_decay;                  // and by value channel
     std::vector<Halide::Func> staged;  // by a GPU schedule, see chunk_ahead.h
+    std::vector<Halide::Func> apart;   // likewise, see shared_apart.h
     bool one_pass = false;             // one token, additive: state_reads goes over the state as it is replaced
     Halide::Expr padded_key_dim;       // the sums over d run to here; channels beyond key_dim are zero
     Halide::Expr chunks;               // ceil(T / C)
@@ -93,6 +94,7 @@ struct Chunk {
     std::vector<Halide::Func> features;            // (i,c,h) sums and maxima over channels that a feature map needs
     DecayFuncs decays;                             // per head, or per key channel: its Funcs have the dimension d first
     DecayFuncs value_decays;                       // per value channel: v first
+    Halide::Func bonus;                            // (d,i,c,h) with a bonus: the weight of the token's own write for its query
     Halide::Func carried;                          // (d,w,j,i,c,h) writer j as token i sees it: y_jd L(j,i)_d
     Halide::Func reads_from_start, writes_to_end;  // x P (or x E) and y R per key channel
     Halide::Func query_sums, solve_sums;           // (w,j,i,c,h) of readers 0 and 1

@@ -1,9 +1,11 @@
 #include "chunk_ahead.h"
 
+#include "block_walk.h"
 #include "lowered_names.h"
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace halation {
 
@@ -115,6 +117,54 @@ class InlineLets : public IRMutator {
     Expr visit(const Let *op) override { return mutate(substitute(op->name, op->value, op->body)); }
 };
 
+// Which staged Funcs have the elements that they store to themselves.
+class Alone : public BlockWalk {
+public:
+    Alone(const ChunkAheadNames &names, const ThreadLoops &loops) : BlockWalk(loops.lockstep()), names_(names) {
+        loops.body().accept(this);
+    }
+
+    bool is_alone(const std::string &func) const { return storing_.count(func) && !together_.count(func); }
+
+private:
+    const ChunkAheadNames &names_;
+    bool in_loop_ = false;
+    std::string func_;  // that is being computed, if it is a staged one
+    std::set<std::string> storing_, together_;
+    struct Stored {
+        std::map<size_t, std::string> by;  // a part
+        std::set<std::string> all;
+        bool anywhere = false;
+    };
+    std::map<std::string, Stored> stored_;  // of an array
+
+    using BlockWalk::visit;
+    void visit(const ProducerConsumer *op) override {
+        const std::string outer = func_;
+        if (op->is_producer && names_.staged_func(op->name)) func_ = *names_.staged_func(op->name);
+        IRVisitor::visit(op);
+        func_ = outer;
+    }
+    void loop_with_barriers(const For *op) override {
+        const bool outer = in_loop_;
+        in_loop_ |= is_loop_over(op->name, names_.chunk_loop);
+        any_turn(op);
+        in_loop_ = outer;
+    }
+    void touch(const Access &access) override {
+        if (!in_loop_ || !access.is_store) return;
+        storing_.insert(func_);
+        Stored &stored = stored_[access.array];
+        stored.anywhere |= !access.is_followed;
+        stored.all.insert(func_);
+        for (const auto &[part, thread] : access.parts) {
+            const std::string &other = stored.by.emplace(part, func_).first->second;
+            if (other != func_) together_.insert(func_), together_.insert(other);
+        }
+        if (stored.anywhere) together_.insert(stored.all.begin(), stored.all.end());
+    }
+};
+
 class ChunkAhead : public IRMutator {
 public:
     explicit ChunkAhead(ChunkAheadNames names) : names_(std::move(names)) {}
@@ -128,16 +178,34 @@ private:
     std::map<std::string, Expr> lets_;  // inside the loop
     std::vector<Expr> conditions_;      // around what is visited, inside the loop
     std::vector<Stmt> first_;           // before the loop
+    std::vector<Stmt> begin_;           // at the beginning of each of its turns
     std::vector<SplitLoads::Registers> registers_;
+    std::optional<Alone> alone_;  // in a block whose threads can be followed
 
     Stmt visit(const For *op) override {
+        if (!alone_) {
+            if (const std::optional<ThreadLoops> threads = ThreadLoops::of(op)) {
+                alone_.emplace(names_, *threads);
+                Stmt result = IRMutator::visit(op);
+                alone_.reset();
+                return result;
+            }
+        }
         if (loop_ || !is_loop_over(op->name, names_.chunk_loop)) return IRMutator::visit(op);
         loop_ = op;
         Contents contents;
         op->body.accept(&contents);
         stored_ = contents.stored;
-        Stmt result = IRMutator::visit(op);
+        Stmt body = mutate(op->body);
         loop_ = nullptr;
+        if (!begin_.empty()) {
+            // Others read what is stored there in the turn before, and later in this one.
+            const Stmt barrier =
+                Evaluate::make(Call::make(Int(32), Call::gpu_thread_barrier, {CodeGen_GPU_Dev::Shared}, Call::Intrinsic));
+            body = Block::make({barrier, Block::make(begin_), barrier, body});
+            begin_.clear();
+        }
+        Stmt result = For::make(op->name, op->min, op->extent, op->for_type, op->partition_policy, op->device_api, body);
         if (first_.empty()) return result;
         first_.push_back(result);
         for (const SplitLoads::Registers &array : registers_) first_.push_back(Free::make(array.name));
@@ -167,9 +235,8 @@ private:
     }
 
     Stmt visit(const ProducerConsumer *op) override {
-        const bool staged = op->is_producer && std::any_of(names_.staged.begin(), names_.staged.end(),
-                                                           [&](const std::string &func) { return is_of_func(op->name, func); });
-        if (!loop_ || !staged) return IRMutator::visit(op);
+        const std::string *func = op->is_producer ? names_.staged_func(op->name) : nullptr;
+        if (!loop_ || !func) return IRMutator::visit(op);
         Contents contents;
         op->body.accept(&contents);
         if (contents.branches) return IRMutator::visit(op);
@@ -182,6 +249,7 @@ private:
                                    ", which is computed in the same loop");
         SplitLoads split(op->name + ".ahead", contents.stored);
         const Stmt storing = split.mutate(InlineLets().mutate(substitute(lets_, op->body)));
+        if (split.loads.empty()) return IRMutator::visit(op);
         registers_.insert(registers_.end(), split.registers.begin(), split.registers.end());
         const Stmt loading = Block::make(split.loads);
         const Expr chunk = Variable::make(Int(32), loop_->name), last = loop_->min + loop_->extent - 1;
@@ -189,11 +257,20 @@ private:
         for (const Expr &condition : conditions_) first = IfThenElse::make(substitute(loop_->name, loop_->min, condition), first);
         first_.push_back(first);
         const Stmt next = substitute(loop_->name, min(chunk + 1, last), loading);
-        return ProducerConsumer::make(op->name, true, common_subexpression_elimination(Block::make(storing, next)));
+        const Stmt both = ProducerConsumer::make(op->name, true, common_subexpression_elimination(Block::make(storing, next)));
+        if (!alone_ || !alone_->is_alone(*func)) return both;
+        begin_.push_back(both);
+        for (const Expr &condition : conditions_) begin_.back() = IfThenElse::make(condition, begin_.back());
+        return Evaluate::make(0);
     }
 };
 
 }  // namespace
+
+const std::string *ChunkAheadNames::staged_func(const std::string &name) const {
+    const auto func = std::find_if(staged.begin(), staged.end(), [&](const std::string &f) { return is_of_func(name, f); });
+    return func == staged.end() ? nullptr : &*func;
+}
 
 IRMutator *make_chunk_ahead_pass(const ChunkAheadNames &names) {
     return new ChunkAhead(names);

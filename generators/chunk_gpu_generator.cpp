@@ -9,7 +9,9 @@
 #include "chunk_ahead.h"
 #include "guard.h"
 #include "math.h"
+#include "needless_barriers.h"
 #include "recurrence.h"
+#include "shared_apart.h"
 
 namespace halation {
 
@@ -126,7 +128,11 @@ public:
         chunk_gpu(m_, placed_, gpu_machine(get_target()));
         ChunkAheadNames ahead{m_.chunk_loop.name(), {}};
         for (const Func &f : m_.staged) ahead.staged.push_back(f.name());
+        std::vector<std::string> apart;
+        for (const Func &f : m_.apart) apart.push_back(f.name());
+        get_pipeline().add_custom_lowering_pass(make_shared_apart_pass(apart));
         get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass(ahead));
+        get_pipeline().add_custom_lowering_pass(make_needless_barriers_pass());
         get_pipeline().add_custom_lowering_pass(make_barrier_memory_pass());
     }
 

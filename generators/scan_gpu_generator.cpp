@@ -8,6 +8,7 @@
 #include "chunk_ahead.h"
 #include "guard.h"
 #include "math.h"
+#include "needless_barriers.h"
 #include "recurrence.h"
 #include "scan_chunk.h"
 #include "thread_registers.h"
@@ -99,6 +100,7 @@ public:
         ChunkAheadNames ahead{m_.chunk_loop.name(), {m_.channel_inputs.name()}};
         if (m_.element_inputs.defined()) ahead.staged.push_back(m_.element_inputs.name());
         get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass(ahead));
+        get_pipeline().add_custom_lowering_pass(make_needless_barriers_pass());
         get_pipeline().add_custom_lowering_pass(make_barrier_memory_pass());
     }
 
