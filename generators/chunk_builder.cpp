@@ -246,8 +246,9 @@ std::vector<Expr> ChunkBuilder::masked_product(int r, Func &sums, RDom &keys) {
     Expr writer = m_.writes(k, w, j, c, h);
     if (m_.key_decay) writer = select(exclusive(r), m_.carried(k, w, j, before_i, c, h), m_.carried(k, w, j, i, c, h));
     if (row_.bonus && r == 0) {
-        // A bonus is the weight of the token's own write, which only its own query sees.
-        writer = select(i == j, m_.writes(k, w, j, c, h) * at_token(row_.bonus, k, Expr(), i), writer);
+        m_.bonus = Func("bonus_at");
+        m_.bonus(m_.d, i, c, h) = at_token(row_.bonus, m_.d, Expr(), i);
+        writer = select(i == j, m_.writes(k, w, j, c, h) * m_.bonus(k, i, c, h), writer);
     }
     sums = Func(name + "_sums");
     const Expr term = cast(type, m_.reads(k, r, i, c, h)) * cast(type, writer);

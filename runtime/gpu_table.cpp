@@ -14,7 +14,7 @@ constexpr int64_t most_blocks = 65535;
 constexpr int64_t most_times_longer = 4, worth_a_launch = 64;
 
 // Floats that a launch may keep memory for.
-constexpr int64_t most_kept = int64_t(1) << 28;
+constexpr int64_t most_kept = int64_t(1) << 29;
 
 enum class Lengths { all, single, others };
 
@@ -104,7 +104,10 @@ void add_launches(const halation_plan &plan, const Arguments &arguments, const B
 
 int64_t kept_of_token(const halation_plan &plan, const halation_kernel &kernel) {
     const Problem &problem = plan.problem;
-    if (!plan.has_cache) return problem.value_heads * problem.key_dim;
+    if (!plan.has_cache) {
+        const int64_t channels = (problem.key_dim + HALATION_KEPT_CHANNELS - 1) / HALATION_KEPT_CHANNELS * HALATION_KEPT_CHANNELS;
+        return problem.value_heads * channels * HALATION_KEPT_VECTORS;
+    }
     if (kernel.form != HALATION_FORM_RECURRENT) return 1;
     return problem.value_heads * (problem.value_dim + HALATION_CACHE_CHANNELS - 1) * HALATION_CACHE_FLOATS * HALATION_CACHE_PARTS;
 }

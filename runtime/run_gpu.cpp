@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 namespace halation::runtime {
 namespace {
@@ -74,6 +75,14 @@ halation_status check_carried(const halation_plan &plan, const Arguments &argume
     return HALATION_OK;
 }
 
+// Whether launches hand vectors of key channels on: those of a normalizer, or with decays of their own.
+bool keeps_vectors(const halation_row &row, const halation_kernel &kernel) {
+    if (row.normalizer_dims) return true;
+    for (int i = 0; i < row.input_count; i++)
+        if (row.inputs[i].role == HALATION_ROLE_GATE && std::strchr(row.inputs[i].dims, 'K')) return kernel.chunk > 1;
+    return false;
+}
+
 class GpuRun {
 public:
     GpuRun(const halation_plan &plan, const Arguments &arguments)
@@ -103,7 +112,8 @@ private:
                             static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.value_dim),
                             plan_.problem.backend, INT32_MAX / (HALATION_CACHE_FLOATS * HALATION_CACHE_PARTS));
         for (const GpuLaunch &launch : table_.launches) {
-            const int64_t kept = kept_of_sequence(plan_, *launch.kernel->kernel, launch.tokens);
+            const halation_kernel &kernel = *launch.kernel->kernel;
+            const int64_t kept = kept_of_sequence(plan_, kernel, launch.tokens);
             if (!plan_.problem.row->state_dims && !plan_.has_cache && kept > INT32_MAX)
                 return fail(HALATION_UNSUPPORTED,
                             "value_heads, key_dim, value_dim: got %lld, %lld and %lld; of a sequence of %d tokens kernels of "
@@ -111,18 +121,16 @@ private:
                             static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.key_dim),
                             static_cast<long long>(plan_.problem.value_dim), launch.tokens, plan_.problem.backend,
                             static_cast<long long>(kept), INT32_MAX);
-        }
-        if (plan_.final[carried_normalizer] < 0) return HALATION_OK;
-        const int64_t most = INT32_MAX / (plan_.problem.value_heads * plan_.problem.key_dim);
-        for (const GpuLaunch &launch : table_.launches)
-            if (launch.tokens >= most - launch.kernel->kernel->chunk)
+            if (!keeps_vectors(*plan_.problem.row, kernel)) continue;
+            const int64_t most = INT32_MAX / kept_of_token(plan_, kernel) - kernel.chunk;
+            if (launch.tokens >= most)
                 return fail(
                     HALATION_UNSUPPORTED,
                     "a sequence has %d tokens; with %lld heads of %lld key channels, kernels of backend %s take fewer than "
                     "%lld in a call: carry the state from call to call",
                     launch.tokens, static_cast<long long>(plan_.problem.value_heads),
-                    static_cast<long long>(plan_.problem.key_dim), plan_.problem.backend,
-                    static_cast<long long>(most - launch.kernel->kernel->chunk));
+                    static_cast<long long>(plan_.problem.key_dim), plan_.problem.backend, static_cast<long long>(most));
+        }
         return HALATION_OK;
     }
 

@@ -36,13 +36,12 @@ void in_registers(Func &f, const std::vector<Var> &dims) {
 struct SplitSum {
     Func handed, summed;
     Var group{"group"};
-    RVar row{"row"};
+    RVar groups{"groups"}, row{"row"};
 };
 SplitSum split_sum(Func &f, const RVar &over, int rows) {
     SplitSum s;
-    RVar groups("groups");
-    f.update().split(over, groups, s.row, rows, TailStrategy::GuardWithIf);
-    s.summed = f.update().rfactor(groups, s.group);
+    f.update().split(over, s.groups, s.row, rows, TailStrategy::GuardWithIf);
+    s.summed = f.update().rfactor(s.groups, s.group);
     s.handed = s.summed.in();
     s.handed.store_in(MemoryType::GPUShared);
     s.summed.store_in(MemoryType::Register);
@@ -70,11 +69,48 @@ void prepared_decays(Chunk &m) {
     f.whole_log.compute_at(f.whole, Var("thread"));
 }
 
-// The normaliser goes from chunk to chunk in launches of its own, and so do the vectors that it shares with the state.
-void prepared_normalizer(Chunk &m) {
-    for (Func *f : {&m.reads_from_start, &m.writes_to_end, &m.normalizer}) prepared(*f, m.d, m.h);
-    for (Func *f : {&m.normalizer_sums, &m.denominators}) prepared(*f, m.c, m.h);
+// A Func of key channels, for all chunks at once: a thread for each channel of a chunk, with all else of it.
+Var prepared_channels(Func &f, const std::vector<Var> &own, const Chunk &m) {
+    Var block("block"), thread("thread");
+    std::vector<VarOrRVar> order(own.begin(), own.end());
+    order.insert(order.end(), {thread, m.c, block, m.h});
+    f.compute_root()
+        .never_partition_all()
+        .split(m.d, block, thread, prepare_threads, TailStrategy::GuardWithIf)
+        .reorder(order)
+        .gpu_blocks(m.c, block, m.h)
+        .gpu_threads(thread);
+    for (const Var &dim : own) f.unroll(dim);
+    return thread;
+}
+
+// The vectors that meet the state, with their decays: in the chunk, every tile of value channels would reckon them again, and
+// half of its threads would wait.
+void prepared_vectors(Chunk &m) {
+    m.reads_from_start.bound(m.r, 0, m.readers).bound(m.i, 0, m.chunk);
+    m.writes_to_end.bound(m.w, 0, m.writers).bound(m.j, 0, m.chunk);
+    const Var reading = prepared_channels(m.reads_from_start, {m.i, m.r}, m);
+    const Var writing = prepared_channels(m.writes_to_end, {m.j, m.w}, m);
+    if (!m.key_decay) return;
+    m.decays.through.compute_at(m.reads_from_start, reading);
+    m.decays.after.compute_at(m.writes_to_end, writing);
+    for (Func *decays : {&m.decays.through, &m.decays.after}) in_registers(decays->bound(m.i, 0, m.chunk), {m.i});
+    m.decays.whole_log.compute_at(m.decays.whole, prepared_channels(m.decays.whole, {}, m));
+    in_registers(m.decays.whole_log, {});
+}
+
+// The normaliser goes from chunk to chunk in a launch of its own.
+void prepared_normalizer(Chunk &m, int rows) {
+    prepared(m.normalizer, m.d, m.h);
     prepared(m.final_normalizer_copy, m.d, m.h);
+    // What the outputs are divided by: a block for the tokens of a chunk, whose threads share out the key channels.
+    SplitSum sums = split_sum(m.normalizer_sums, m.normalizer_keys.x, rows);
+    Func denominators = m.denominators.in();
+    denominators.compute_root().never_partition_all().bound(m.i, 0, m.chunk).reorder(m.i, m.c, m.h).gpu_blocks(m.c, m.h);
+    denominators.gpu_threads(m.i);
+    sums.handed.compute_at(denominators, m.c).bound(m.i, 0, m.chunk).reorder(m.i, sums.group).gpu_threads(m.i, sums.group);
+    sums.summed.compute_at(sums.handed, m.i);
+    for (Func *f : {&m.normalizer_sums, &m.denominators}) f->compute_at(denominators, m.i).store_in(MemoryType::Register);
 }
 
 // Products of tokens of a chunk, for all chunks: a block for each chunk of a head. A thread has one writing token, all that see
@@ -114,12 +150,31 @@ void prepared_products(Chunk &m, int rows) {
 // values written. What no state enters (products, decays per head) is prepared beforehand for all chunks at once, where a chunk
 // has several tokens.
 void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
-    const int C = m.chunk, tile = machine.value_lanes, rows = machine.key_rows;
+    const int C = m.chunk, tile = machine.value_lanes;
+    // A kernel for one K knows what shared memory it takes, and may take more of it: what comes from memory has its own, into
+    // which a whole chunk is put at once (shared_apart.h, chunk_ahead.h), and so has what is written: four barriers a chunk, of
+    // fifteen.
+    const bool apart = machine.one_shared_array && Internal::is_const(Internal::simplify(m.padded_key_dim));
+    const bool wide = C > 1 && apart;
+    const int rows = wide ? machine.chunk_key_rows : machine.key_rows, channels = wide ? machine.chunk_value_channels : 1;
     const Var c = m.chunk_loop, vo = m.tile_loop;
-    Var vi("vi"), i("io"), dg("dg"), di("di"), g("g"), n("n");
+    Var vi("vi"), i("io"), di("di"), g("g"), n("n");
 
-    const bool normalized = m.normalizer.defined();
-    if (normalized) prepared_normalizer(m);
+    // Threads by the parts of the state that they keep: `rows` key channels of `channels` value channels. Of a thread, the loops
+    // `own` and that over value channels, innermost first.
+    Var vc("vc"), x("x");
+    const auto by_state = [&](Func &f, const Var &v, const Var &group, std::vector<VarOrRVar> own) {
+        Var vx("vx"), gi("gi"), y("y");
+        f.split(v, vx, vc, channels).split(group, y, gi, channels);
+        std::vector<VarOrRVar> order = own;
+        order.insert(order.end(), {vc, vx, gi, y});
+        f.reorder(order).fuse(vx, gi, x).gpu_threads(x, y).unroll(vc);
+        for (const VarOrRVar &loop : own) f.unroll(loop);
+    };
+
+    const bool normalized = m.normalizer.defined(), with_vectors = normalized || (m.key_decay && C > 1);
+    if (with_vectors) prepared_vectors(m);
+    if (normalized) prepared_normalizer(m, machine.product_rows);
     for (Func &f : m.features) prepared(f, m.c, m.h);
     Func reads = m.reads, writes = m.writes;  // those that meet the state
     if (C > 1 || normalized) {
@@ -136,55 +191,66 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
         .gpu_blocks(vo, g, n)
         .gpu_threads(vi, i);
 
-    const auto in_chunk = [&](Func &f) -> Func & { return f.compute_at(placed, c); };
-    const auto shared = [&](Func &f) -> Func & { return in_chunk(f).store_in(MemoryType::GPUShared); };
+    const auto in_chunk = [&](Func f) -> Func { return f.compute_at(placed, c); };
+    const auto shared = [&](const Func &f) -> Func { return in_chunk(f).store_in(MemoryType::GPUShared); };
 
-    // ---- the vectors of the chunk's tokens: a thread has a key channel of all tokens
-    const auto token_vectors = [&](Func &f, const Var &which, const Var &token) {
-        Var dy("dy"), dx("dx");
-        shared(f)
-            .split(m.d, dy, dx, tile, TailStrategy::RoundUp)
-            .bound(token, 0, C)
-            .bound(which, 0, which.name() == m.r.name() ? m.readers : m.writers)
-            .reorder(token, which, dx, dy)
-            .gpu_threads(dx, dy)
-            .unroll(token)
-            .unroll(which);
-        m.staged.push_back(f);
+    // What comes from memory, and what is written, has shared memory to itself where there is enough.
+    const auto alone = [&](const Func &f) -> Func {
+        if (!apart) return shared(f);
+        m.apart.push_back(f);
+        return in_chunk(f).store_in(MemoryType::Stack);
     };
-    if (m.key_decay && C > 1) {
-        token_vectors(m.reads_from_start, m.r, m.i);
-        token_vectors(m.writes_to_end, m.w, m.j);
+    const auto staged = [&](const Func &f) -> Func {
+        m.staged.push_back(f);
+        return alone(f);
+    };
+
+    // ---- the vectors of the chunk's tokens that meet the state
+    const auto token_vectors = [&](const Func &f, const Var &which, int count, const Var &token) {
         Var dy("dy"), dx("dx");
-        shared(m.decays.whole).split(m.d, dy, dx, tile, TailStrategy::RoundUp).gpu_threads(dx, dy);
-        m.staged.push_back(m.decays.whole);
-        for (auto [decays, vectors] :
-             {std::make_pair(&m.decays.through, &m.reads_from_start), std::make_pair(&m.decays.after, &m.writes_to_end)}) {
-            decays->compute_at(*vectors, dx).bound(m.i, 0, C);
-            in_registers(*decays, {m.i});
-        }
-        m.decays.whole_log.compute_at(m.decays.whole, dx);
-        in_registers(m.decays.whole_log, {});
-    } else if (!normalized) {
-        token_vectors(reads, m.r, m.i);
-        token_vectors(writes, m.w, m.j);
+        Func vectors = staged(f);
+        vectors.bound(which, 0, count).bound(token, 0, C).split(m.d, dy, dx, tile, TailStrategy::RoundUp).unroll(which);
+        if (wide)  // one token a thread, whose place in memory it finds once
+            vectors.bound(m.d, 0, m.padded_key_dim).reorder(which, dy, dx, token).gpu_threads(dx, token).unroll(dy);
+        else
+            vectors.reorder(token, which, dx, dy).gpu_threads(dx, dy).unroll(token);
+    };
+    SplitSum state_reads = split_sum(m.state_reads, m.over_keys.x, rows);
+    if (with_vectors) {
+        reads = m.reads_from_start.in(state_reads.summed);
+        writes = m.writes_to_end.in(m.state_sums);
     }
-    if (m.value_decay && C > 1) {
+    token_vectors(reads, m.r, m.readers, m.i);
+    token_vectors(writes, m.w, m.writers, m.j);
+    if (m.key_decay && C > 1) {
+        Var dy("dy"), dx("dx");
+        staged(m.decays.whole.in()).split(m.d, dy, dx, tile, TailStrategy::RoundUp).gpu_threads(dx, dy);
+    }
+    if (m.value_decay) {
         DecayFuncs &f = m.value_decays;
-        for (Func *func : {&f.through, &f.after, &f.between}) {
-            shared(*func).bound(m.i, 0, C).bound_extent(m.v, tile);
-            for (Stage s : stages_of(*func)) s.gpu_threads(m.v);
+        const auto by_tokens = [&](Func step) { step.bound(m.i, 0, C).bound_extent(m.v, tile).gpu_threads(m.v, m.i); };
+        by_tokens(staged(C == 1 ? f.step : f.log_step));
+        if (C > 1) {
+            by_tokens(shared(f.step));
+            for (Func *func : {&f.through, &f.after, &f.between}) {
+                shared(*func).bound(m.i, 0, C).bound_extent(m.v, tile);
+                if (func == &f.between) func->bound(m.j, 0, C);
+                for (Stage s : stages_of(*func)) {
+                    std::vector<VarOrRVar> order;
+                    for (const Internal::ReductionVariable &over : s.get_schedule().rvars()) order.emplace_back(RVar(over.var));
+                    if (has_loop(s, m.i)) order.emplace_back(m.i);
+                    order.emplace_back(m.v);
+                    if (has_loop(s, m.j)) order.emplace_back(m.j);
+                    s.reorder(order).gpu_threads(m.v);
+                    if (has_loop(s, m.j)) s.gpu_threads(m.j);
+                }
+            }
+            shared(f.whole).gpu_threads(m.v);
+            f.whole_log.compute_at(f.whole, m.v).store_in(MemoryType::Register);
         }
-        shared(f.whole).gpu_threads(m.v);
-        f.whole_log.compute_at(f.whole, m.v).store_in(MemoryType::Register);
     }
 
     // ---- what else comes from memory
-    const auto staged = [&](Func f) -> Func & {
-        m.staged.push_back(f);
-        shared(m.staged.back());
-        return m.staged.back();
-    };
     staged(m.values).bound(m.i, 0, C).bound_extent(m.v, tile).gpu_threads(m.v, m.i);
     if (m.beta.defined()) staged(m.beta).bound(m.i, 0, C).bound_extent(m.v, tile).gpu_threads(m.v, m.i);
     std::vector<Func> readers = {m.output_sums};
@@ -204,12 +270,17 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
         } else {
             staged(m.decays.through.in(readers)).bound(m.i, 0, C).gpu_threads(m.i);
             staged(m.decays.after.in(m.written_to_end)).bound(m.i, 0, C).gpu_threads(m.i);
-            staged(m.decays.whole.in());
+            staged((m.decays.whole_complement.defined() ? m.decays.whole_complement : m.decays.whole).in());
         }
     }
     if (m.key_decay && C == 1) {
         Var dy("dy"), dx("dx");
         staged(m.decays.step).split(m.d, dy, dx, tile, TailStrategy::RoundUp).bound(m.i, 0, 1).gpu_threads(dx, dy);
+    }
+
+    if (m.bonus.defined() && C == 1) {
+        Var dy("dy"), dx("dx");
+        staged(m.bonus).split(m.d, dy, dx, tile, TailStrategy::RoundUp).bound(m.i, 0, 1).gpu_threads(dx, dy);
     }
 
     // ---- the product of the query and the key of one token: as a loop of each thread it was half of the time of decode (H200)
@@ -219,24 +290,28 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
         split.summed.compute_at(split.handed, split.group).unroll(m.w);
         split.summed.update().reorder(m.w, split.row).unroll(m.w).unroll(split.row);
         m.query_sums.compute_at(m.output_sums, m.v).store_in(MemoryType::Register);
+        if (apart) m.query_sums.update().unroll(split.groups);
     }
 
     // ---- the products of the readers with the state
-    {
-        SplitSum split = split_sum(m.state_reads, m.over_keys.x, rows);
-        in_chunk(split.handed).bound(m.r, 0, m.readers).bound(m.i, 0, C).bound_extent(m.v, tile);
-        split.handed.reorder(m.r, m.i, m.v, split.group).unroll(m.r).unroll(m.i).gpu_threads(m.v, split.group);
-        split.summed.compute_at(split.handed, m.v).unroll(m.r).unroll(m.i);
-        split.summed.update().reorder(m.r, m.i, split.row).unroll(m.r).unroll(m.i).unroll(split.row);
-        // Summed in a register: in shared memory, all would wait between zero and the sum.
-        Func state_reads = m.state_reads.in();
-        shared(state_reads).bound(m.r, 0, m.readers).bound(m.i, 0, C).bound_extent(m.v, tile);
-        state_reads.reorder(m.r, m.v, m.i).unroll(m.r).gpu_threads(m.v, m.i);
-        m.state_reads.compute_at(state_reads, m.r).store_in(MemoryType::Register);
-    }
+    in_chunk(state_reads.handed).bound(m.r, 0, m.readers).bound(m.i, 0, C).bound_extent(m.v, tile);
+    by_state(state_reads.handed, m.v, state_reads.group, {m.r, m.i});
+    state_reads.summed.compute_at(state_reads.handed, x).unroll(m.r).unroll(m.i).unroll(m.v);
+    state_reads.summed.update()
+        .reorder(m.r, m.i, m.v, state_reads.row)
+        .unroll(m.r)
+        .unroll(m.i)
+        .unroll(m.v)
+        .unroll(state_reads.row);
+    // Summed in a register: in shared memory, all would wait between zero and the sum.
+    Func state_reads_sums = m.state_reads.in();
+    shared(state_reads_sums).bound(m.r, 0, m.readers).bound(m.i, 0, C).bound_extent(m.v, tile);
+    state_reads_sums.reorder(m.r, m.v, m.i).unroll(m.r).gpu_threads(m.v, m.i);
+    m.state_reads.compute_at(state_reads_sums, m.r).store_in(MemoryType::Register);
+    if (apart) m.state_reads.update().unroll(state_reads.groups);
 
     // ---- what is written
-    shared(m.written).bound(m.j, 0, C).bound(m.w, 0, m.writers).bound_extent(m.v, tile);
+    alone(m.written).bound(m.j, 0, C).bound(m.w, 0, m.writers).bound_extent(m.v, tile);
     m.written.reorder(m.w, m.j, m.v).unroll(m.w).unroll(m.j).gpu_threads(m.v);
     if (m.solved.defined()) {
         m.solved.compute_at(m.written, m.v).bound(m.i, 0, C);
@@ -248,22 +323,21 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
     Func output_sums = m.output_sums.in();
     shared(output_sums).bound(m.i, 0, C).bound_extent(m.v, tile).reorder(m.v, m.i).gpu_threads(m.v, m.i);
     m.output_sums.compute_at(output_sums, m.v).store_in(MemoryType::Register);
+    if (C > 1) m.output_sums.update().unroll(m.output_terms.x).unroll(m.output_terms.y);
 
     // ---- the state
-    for (Func f : {m.state_before, m.state_after, m.final_state_copy})
-        f.store_in(MemoryType::Stack)
-            .bound_extent(m.v, tile)
-            .bound(m.d, 0, m.padded_key_dim)
-            .split(m.d, dg, di, rows)
-            .reorder(di, m.v, dg)
-            .gpu_threads(m.v, dg)
-            .unroll(di);
+    for (Func f : {m.state_before, m.state_after, m.final_state_copy}) {
+        Var dg("dg");
+        f.store_in(MemoryType::Stack).bound_extent(m.v, tile).bound(m.d, 0, m.padded_key_dim).split(m.d, dg, di, rows);
+        by_state(f, m.v, dg, {di});
+    }
     for (Func f : {m.state_before, m.state_after}) in_chunk(f).store_at(placed, vo).fold_storage(m.c, 1);
     in_chunk(m.final_state_copy).bound_extent(m.c, 1);
-    m.state_sums.compute_at(m.state_after, m.v).store_in(MemoryType::Register).unroll(m.d);
+    m.state_sums.compute_at(m.state_after, x).store_in(MemoryType::Register).unroll(m.d).unroll(m.v);
     m.state_sums.update()
-        .reorder(m.d, m.state_terms.x, m.state_terms.y)
+        .reorder(m.d, m.v, m.state_terms.x, m.state_terms.y)
         .unroll(m.d)
+        .unroll(m.v)
         .unroll(m.state_terms.x)
         .unroll(m.state_terms.y);
 }

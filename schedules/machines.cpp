@@ -14,13 +14,12 @@ const CpuMachine machines[] = {
 };
 
 const GpuMachine gpu_machines[] = {
-    // backend, target, has_double, chunk
-    {"cuda", "cuda-cuda_capability_80", true},
-    {"opencl", "opencl-cl_doubles", true},
+    // backend, target, has_double, one_shared_array, chunk
+    {"cuda", "cuda-cuda_capability_80", true, true},
+    {"opencl", "opencl-cl_doubles", true, false},
     // A block has 32 KB of shared memory on any Apple GPU, in which chunks of 4 leave every recurrence 320 key channels or more,
-    // and
-    // ssm's of 8 leave it 100 elements a channel.
-    {"metal", "metal", false, 4},
+    // and ssm's of 8 leave it 100 elements a channel.
+    {"metal", "metal", false, false, 4},
 };
 
 }  // namespace

@@ -70,10 +70,14 @@ struct GpuMachine {
     std::string backend;  // the name used by the variants table and the runtime
     std::string target;   // features of the Halide target, after arch-bits-os
     bool has_double;
-    int chunk = 8;         // tokens in a chunk, each a thread of a block in what is done by tokens
-    int value_lanes = 32;  // threads of a block along the value channels, one channel each
+    bool one_shared_array;  // a kernel has one array of shared memory for all types
+    int chunk = 8;          // tokens in a chunk, each a thread of a block in what is done by tokens
+    int value_lanes = 32;   // threads of a block along the value channels, one channel each
     // Key channels of the state in a thread's registers. H200: with 16 decode is up to 1.8 times as slow, with 8 twice.
-    int key_rows = 32;
+    int key_rows = HALATION_KEPT_CHANNELS;
+    // The same in a kernel for one K, of several tokens: key channels of so many value channels. What is read of a token then
+    // serves several value channels at once. H200, prefill of gated and gated_delta, next to 32 x 1: 0.90, 0.93 of the time.
+    int chunk_key_rows = 8, chunk_value_channels = 4;
     int product_rows = 16;  // key channels that a thread sums over in the products of tokens
     // Registers that CUDA's compiler may give a thread where a chunk is one token, 0 being as many as it likes. With 96 a
     // processor of an H200 has five blocks of 128 threads, which wait for memory together: 5 % (four with 128; with 80 some spill
