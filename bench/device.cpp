@@ -1,6 +1,7 @@
 // Kernels on a device: decode of a large batch beside the copy speed that its memory was seen to have, decode of one sequence, a
 // long prefill. Every tensor is in device memory before the clock starts; calls are put into the queue one after the other and
 // waited for once, so that what is timed is the device, unless the host takes longer to ask.
+#include "cuda_driver.h"
 #include "work.h"
 
 #include <CLI/CLI.hpp>
@@ -9,7 +10,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <dlfcn.h>
+#include <functional>
+#include <optional>
 
 namespace {
 
@@ -17,6 +19,7 @@ struct Case {
     const char *name;
     halation_form form;
     bench::Sizes sizes;
+    int in_graph = 0;  // calls in a graph, as servers decode; 0: none
 };
 
 class OnDevice {
@@ -44,42 +47,20 @@ private:
     halation::NamedTensors tensors_;
 };
 
-// Seconds a call: the least and the median of some rounds.
-std::pair<double, double> time_calls(const halation::Context &context, halation::Plan &plan,
-                                     const halation::NamedTensors &tensors) {
-    const auto round = [&](int calls) {
+// Seconds a round of calls: the least and the median of some.
+std::pair<double, double> time_rounds(const halation::Context &context, const std::function<void()> &round) {
+    const auto rounds = [&](int count) {
         const auto start = std::chrono::steady_clock::now();
-        for (int call = 0; call < calls; call++) plan.run(tensors);
+        for (int i = 0; i < count; i++) round();
         context.synchronize();
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / calls;
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / count;
     };
-    round(2);
-    const int calls = std::max(1, static_cast<int>(0.05 / round(1)));
+    rounds(2);
+    const int count = std::max(1, static_cast<int>(0.05 / rounds(1)));
     std::vector<double> seconds;
-    for (int i = 0; i < 7; i++) seconds.push_back(round(std::min(calls, 2000)));
+    for (int i = 0; i < 7; i++) seconds.push_back(rounds(std::min(count, 2000)));
     std::sort(seconds.begin(), seconds.end());
     return {seconds.front(), seconds[seconds.size() / 2]};
-}
-
-// Bytes a second, read and written, that the driver copies with; 0 where that is not asked of CUDA. What a decode, which reads
-// and writes each state once, is held against.
-double copy_speed(const halation::Context &context) {
-    if (std::strcmp(context.device().backend, "cuda")) return 0;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    const auto function = [&](const char *name) { return driver ? dlsym(driver, name) : nullptr; };
-    const auto push = reinterpret_cast<int (*)(void *)>(function("cuCtxPushCurrent_v2"));
-    const auto copy = reinterpret_cast<int (*)(void *, void *, size_t)>(function("cuMemcpyDtoD_v2"));
-    if (!push || !copy || push(context.device().native_context)) return 0;
-    constexpr size_t bytes = size_t(2) << 30;
-    const halation::DeviceMemory from(context, bytes), to(context, bytes);
-    double least = 1e9;
-    for (int i = 0; i < 10; i++) {
-        const auto start = std::chrono::steady_clock::now();
-        if (copy(to.data(), from.data(), bytes)) return 0;
-        context.synchronize();
-        least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
-    return 2.0 * bytes / least;
 }
 
 const halation_row *find_row(const std::string &name) {
@@ -111,7 +92,9 @@ int main(int argc, char **argv) {
         halation::Context context(1);
         context.add_kernels(*halation_kernels());
         const halation_device_info device = context.open_device(backend.c_str());
-        const double copy = copy_speed(context);
+        std::optional<bench::CudaDriver> cuda;
+        if (backend == "cuda") cuda.emplace(context);
+        const double copy = cuda ? cuda->copy_speed() : 0;
         std::printf("%s, H %lld, K = V = %lld, float32", device.name, static_cast<long long>(heads), static_cast<long long>(dim));
         if (copy > 0) std::printf("; a copy moves %.0f GB/s, read and written", copy / 1e9);
         std::printf("\n\n%-18s %-22s %10s %10s %9s %8s %10s\n", "recurrence", "case", "us least", "us median", "GB/s", "of copy",
@@ -121,13 +104,14 @@ int main(int argc, char **argv) {
             if (!row) throw std::runtime_error("no recurrence '" + name + "' here");
             std::vector<Case> cases = {{"decode of a batch", HALATION_FORM_RECURRENT, {batch, 1, 0}},
                                        {"decode of one", HALATION_FORM_RECURRENT, {1, 1, 0}},
+                                       {"decode of one, graph", HALATION_FORM_RECURRENT, {1, 1, 0}, 20},
                                        {"prefill recurrent", HALATION_FORM_RECURRENT, {1, tokens, 0}},
                                        {"prefill chunkwise", HALATION_FORM_CHUNKWISE, {1, tokens, 0}}};
             if (bench::has_letter(*row, 'S'))
                 cases = {{"decode, as many cached", HALATION_FORM_RECURRENT, {1, 1, tokens}},
                          {"prefill parallel", HALATION_FORM_PARALLEL, {1, tokens, 0}}};
             for (const Case &c : cases) {
-                if (std::string(c.name).find(only) == std::string::npos) continue;
+                if (std::string(c.name).find(only) == std::string::npos || (c.in_graph && !cuda)) continue;
                 halation::Problem problem(name.c_str(), heads, heads, dim, dim);
                 if (!bench::has_heads(*row))
                     problem = {name.c_str(), 1, 1, bench::has_letter(*row, 'K') ? elements : 1, heads * dim};
@@ -137,7 +121,10 @@ int main(int argc, char **argv) {
                 problem.backend = backend.c_str();
                 halation::Plan plan(context, problem);
                 const OnDevice there(context, inputs.tensors());
-                const auto [least, median] = time_calls(context, plan, there.tensors());
+                const std::function<void()> call = [&] { plan.run(there.tensors()); };
+                call();
+                auto [least, median] = time_rounds(context, c.in_graph ? cuda->captured(c.in_graph, call) : call);
+                least /= std::max(c.in_graph, 1), median /= std::max(c.in_graph, 1);
                 const double speed = work.bytes / least;
                 std::printf("%-18s %-22s %10.1f %10.1f %9.0f %7.0f%% %10.0f\n", name.c_str(), c.name, least * 1e6, median * 1e6,
                             speed / 1e9, copy > 0 ? 100 * speed / copy : 0.0, work.multiply_adds / least / 1e9);

@@ -7,6 +7,7 @@
 #include "chunk_ahead.h"
 #include "guard.h"
 #include "math.h"
+#include "needless_barriers.h"
 #include "recurrence.h"
 #include "skip_turns.h"
 #include "thread_registers.h"
@@ -87,6 +88,7 @@ public:
         get_pipeline().add_custom_lowering_pass(make_skip_turns_pass(m_.skipped));
         for (const auto &[loop, staged] : m_.ahead)
             get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass({loop, staged}));
+        get_pipeline().add_custom_lowering_pass(make_needless_barriers_pass());
         get_pipeline().add_custom_lowering_pass(make_barrier_memory_pass());
     }
 

@@ -1,0 +1,35 @@
+// What device_bench asks of CUDA's driver beside Halation: the speed of a copy, and a graph of calls.
+#ifndef HALATION_BENCH_CUDA_DRIVER_H
+#define HALATION_BENCH_CUDA_DRIVER_H
+
+#include <halation.hpp>
+
+#include <functional>
+
+namespace bench {
+
+// Of a context whose device is one of CUDA; it gets a stream of the bench's own. Throws std::runtime_error where the driver
+// fails.
+class CudaDriver {
+public:
+    explicit CudaDriver(halation::Context &context);
+    ~CudaDriver();
+    CudaDriver(const CudaDriver &) = delete;
+    CudaDriver &operator=(const CudaDriver &) = delete;
+
+    // Bytes a second, read and written, that the driver copies with. What a decode, which reads and writes each state once, is
+    // held against.
+    double copy_speed() const;
+
+    // Calls something some times while the stream is captured in a graph, and returns what launches that graph.
+    std::function<void()> captured(int calls, const std::function<void()> &call) const;
+
+private:
+    const halation::Context &context_;
+    void *library_, *stream_ = nullptr;
+
+    template<typename... Values> void call(const char *name, Values... values) const;
+};
+
+}  // namespace bench
+#endif
