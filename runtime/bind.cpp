@@ -163,7 +163,6 @@ halation_status bind_cut(const halation_plan &plan, BoundKernel *bound) {
     if (plan.device && kernel.segment > 0)
         return fail(HALATION_INTERNAL_ERROR, "kernel %s: has segments of %d tokens; kernels of a GPU take whole sequences",
                     kernel.name, kernel.segment);
-    if (plan.device) return HALATION_OK;
     if (bound->takes_state)
         bound->cut = kernel.form == HALATION_FORM_RECURRENT ? 1 : kernel.chunk > 0 ? kernel.chunk : kernel.segment;
     else if (plan.has_cache)

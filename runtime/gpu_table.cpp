@@ -1,6 +1,9 @@
 #include "gpu_table.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
 
 namespace halation::runtime {
 namespace {
@@ -16,48 +19,18 @@ constexpr int64_t most_times_longer = 4, worth_a_launch = 64;
 // Floats that a launch may keep memory for.
 constexpr int64_t most_kept = int64_t(1) << 29;
 
-enum class Lengths { all, single, others };
-
-bool fits(const Sequence &sequence, Lengths lengths) {
-    return lengths == Lengths::all || (sequence.length == 1) == (lengths == Lengths::single);
-}
+// What may share a launch. Stages follow one another; in each the kernel for one token comes first.
+struct Group {
+    int stage;
+    bool many;  // tokens: the plan's second kernel, if it is another
+    StateIn from, to;
+    bool operator<(const Group &other) const {
+        return std::tie(stage, many, from, to) < std::tie(other.stage, other.many, other.from, other.to);
+    }
+};
 
 int64_t cost(const TableEntry &entry) {
     return std::max<int64_t>(entry.tokens, worth_a_launch);
-}
-
-// With a cache each query stands alone: a sequence of more than `most_tokens` becomes several, each with what its queries see.
-void add_pieces(const halation_plan &plan, TableEntry sequence, int64_t most_tokens, std::vector<TableEntry> *entries) {
-    const int64_t tokens = sequence.tokens, most = plan.has_cache ? most_tokens : std::max<int64_t>(tokens, 1);
-    for (int64_t first = 0; first == 0 || first < tokens; first += most) {
-        TableEntry piece = sequence;
-        piece.first_token += static_cast<int32_t>(first);
-        piece.tokens = static_cast<int32_t>(std::min(most, tokens - first));
-        if (plan.problem.causal && plan.has_cache) piece.cached -= static_cast<int32_t>(tokens - first - piece.tokens);
-        entries->push_back(piece);
-    }
-}
-
-std::vector<TableEntry> entries_of(const halation_plan &plan, const Arguments &arguments, bool takes_state, Lengths lengths,
-                                   int64_t most_tokens) {
-    std::vector<TableEntry> entries;
-    for (int64_t n = 0; n < arguments.sequences; n++) {
-        const Sequence sequence = arguments.sequence(n);
-        const bool carries = takes_state && !sequence.skipped;
-        const bool hands_on = carries && arguments.writes_state;
-        if (!fits(sequence, lengths) || (sequence.length == 0 && !hands_on)) continue;
-        TableEntry entry;
-        entry.batch = static_cast<int32_t>(sequence.batch);
-        entry.first_token = static_cast<int32_t>(sequence.begin);
-        entry.tokens = static_cast<int32_t>(sequence.length);
-        entry.read_row = carries && !sequence.from_zero ? static_cast<int32_t>(sequence.read_row) : -1;
-        entry.write_row = hands_on ? static_cast<int32_t>(sequence.write_row) : -1;
-        entry.flags = sequence.skipped ? 1 : 0;
-        entry.first_cached = static_cast<int32_t>(sequence.cache_begin);
-        entry.cached = static_cast<int32_t>(sequence.cached);
-        add_pieces(plan, entry, most_tokens, &entries);
-    }
-    return entries;
 }
 
 // Puts the longest first, unless all are alike enough for one launch.
@@ -73,16 +46,19 @@ bool sort_by_length(std::vector<TableEntry> *entries) {
     return true;
 }
 
-void add_launches(const halation_plan &plan, const Arguments &arguments, const BoundKernel *kernel, Lengths lengths,
-                  size_t words_apart, GpuTable *table) {
+int64_t most_tokens_of(const halation_plan &plan, const BoundKernel &kernel) {
+    return std::max<int64_t>(most_kept / kept_of_token(plan, *kernel.kernel), 1);
+}
+
+void add_launches(const halation_plan &plan, const Group &group, std::vector<TableEntry> entries, size_t words_apart,
+                  GpuTable *table) {
+    const BoundKernel *kernel = group.many ? plan.many : plan.one;
     const int64_t most_sequences = std::max<int64_t>(most_blocks / plan.problem.value_heads, 1);
-    const int64_t most_tokens = std::max<int64_t>(most_kept / kept_of_token(plan, *kernel->kernel), 1);
-    std::vector<TableEntry> entries = entries_of(plan, arguments, kernel->takes_state, lengths, most_tokens);
     const bool sorted = sort_by_length(&entries);
     std::vector<int32_t> &words = table->words;
     for (size_t next = 0; next < entries.size();) {
         words.resize((words.size() + words_apart - 1) / words_apart * words_apart);
-        GpuLaunch launch{kernel, words.size(), 0, 1, 1};
+        GpuLaunch launch{kernel, group.from, group.to, words.size(), 0, 1, 1};
         const int64_t shortest = sorted ? cost(entries[next]) / most_times_longer : 0;
         for (; next < entries.size(); next++) {
             const TableEntry &entry = entries[next];
@@ -124,10 +100,16 @@ int64_t kept_of_sequence(const halation_plan &plan, const halation_kernel &kerne
 }
 
 void make_table(const halation_plan &plan, const Arguments &arguments, size_t alignment, GpuTable *table) {
-    const size_t words_apart = alignment / sizeof(int32_t);
-    const bool alike = plan.many == plan.one;
-    add_launches(plan, arguments, plan.one, alike ? Lengths::all : Lengths::single, words_apart, table);
-    if (!alike) add_launches(plan, arguments, plan.many, Lengths::others, words_apart, table);
+    std::map<Group, std::vector<TableEntry>> groups;
+    std::vector<Piece> pieces;
+    for (int64_t n = 0; n < arguments.sequences; n++) {
+        const bool many = plan.many != plan.one && arguments.sequence(n).length != 1;
+        const BoundKernel &kernel = many ? *plan.many : *plan.one;
+        pieces.clear();
+        add_pieces(plan, kernel, arguments, n, most_tokens_of(plan, kernel), &table->kept_rows, &pieces);
+        for (const Piece &piece : pieces) groups[{piece.stage, many, piece.from, piece.to}].push_back(piece.entry);
+    }
+    for (auto &[group, entries] : groups) add_launches(plan, group, std::move(entries), alignment / sizeof(int32_t), table);
 }
 
 }  // namespace halation::runtime

@@ -63,7 +63,7 @@ struct BoundKernel {
     Binding arguments[most_arguments];
     bool takes_causal = false;
     bool takes_state = false;  // reads and writes every state of the row
-    int cut = 0;               // CPU: calls may be cut at multiples of this many tokens; 0: a sequence is one call
+    int cut = 0;               // a sequence may be cut at multiples of this many tokens; 0: nowhere
 };
 
 // Memory holding the value of an optional input that the caller leaves out.

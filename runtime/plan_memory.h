@@ -12,7 +12,7 @@ namespace halation::runtime {
 // this does no harm, what grows does so by half at least.
 class PlanMemory {
 public:
-    enum Purpose { table, filler, purpose_count };
+    enum Purpose { table, filler, kept_state, kept_normalizer, purpose_count };
 
     explicit PlanMemory(Device &device) : device_(device) {}
     ~PlanMemory();

@@ -31,7 +31,8 @@ void pass_state_on(const Task &task) {
                 copy(task.tensor(initial, task.sequence.read_row, region), slice);
         };
         if (initial < 0) continue;
-        for (Snapshots snapshots(task); snapshots.any(); snapshots.next()) pass(task.plan().snapshot[c], snapshots.slot());
+        for (Snapshots snapshots(task.plan(), task.run.arguments, task.sequence_index); snapshots.any(); snapshots.next())
+            pass(task.plan().snapshot[c], snapshots.slot());
         pass(task.plan().final[c], task.sequence.write_row);
     }
 }

@@ -64,7 +64,7 @@ halation_status check_reach(const halation_plan &plan, const TensorSpec &spec, c
 
 // States and normalizers are carried together: kernels know one row for both.
 halation_status check_carried(const halation_plan &plan, const Arguments &arguments) {
-    for (const int *which : {plan.initial, plan.final}) {
+    for (const int *which : {plan.initial, plan.final, plan.snapshot}) {
         if (which[carried_normalizer] < 0) continue;
         const bool state = arguments.tensors[which[carried_state]].given;
         if (state != arguments.tensors[which[carried_normalizer]].given)
@@ -144,14 +144,14 @@ private:
         return HALATION_OK;
     }
 
-    // The same where nothing is looked at: memory of the plan's own.
-    halation_status reach_filler(int tensor, TensorView view, KernelBuffer *buffer) {
+    // The same of memory of the plan's own.
+    halation_status reach_own(PlanMemory::Purpose purpose, int tensor, TensorView view, KernelBuffer *buffer) {
         const TensorSpec &spec = plan_.tensors[tensor];
         const Reach reach = reach_of(spec, view);
         HALATION_TRY(check_reach(plan_, spec, view, reach));
         Location location;
         void *data;
-        HALATION_TRY(memory_.get(PlanMemory::filler, reach.forward, &data));
+        HALATION_TRY(memory_.get(purpose, reach.forward, &data));
         HALATION_TRY(device_.locate(spec.name, data, 0, &location));
         view.data = location.address;
         view.memory = location.memory;
@@ -173,14 +173,14 @@ private:
                 view.extent[axis] = std::max<int64_t>(view.extent[axis], 1);
                 view.stride[axis] = 0;
             }
-            HALATION_TRY(reach_filler(i, view, &buffers_[i]));
+            HALATION_TRY(reach_own(PlanMemory::filler, i, view, &buffers_[i]));
         }
         return HALATION_OK;
     }
 
     halation_status reach_states() {
         for (int c = 0; c < carried_count; c++) {
-            const int initial = plan_.initial[c], final = plan_.final[c];
+            const int initial = plan_.initial[c], final = plan_.final[c], snapshot = plan_.snapshot[c];
             if (initial < 0) continue;
             const auto there = [&](int tensor) { return arguments_.tensors[tensor].given && arguments_.tensors[tensor].data; };
             if (there(initial)) HALATION_TRY(reach(initial, arguments_.tensors[initial], &buffers_[initial]));
@@ -188,10 +188,16 @@ private:
             // An absent state is memory that is not looked at: a row of the other one, or of our own.
             if (!there(initial) && !there(final)) {
                 const TensorView row = compact_view(plan_.tensors[final], plan_.problem);
-                HALATION_TRY(reach_filler(final, row, &buffers_[final]));
+                HALATION_TRY(reach_own(PlanMemory::filler, final, row, &buffers_[final]));
             }
             if (!there(initial)) buffers_[initial] = buffers_[final];
             if (there(initial) && !there(final)) buffers_[final] = buffers_[initial];
+            if (there(snapshot)) HALATION_TRY(reach(snapshot, arguments_.tensors[snapshot], &buffers_[snapshot]));
+            if (table_.kept_rows == 0) continue;
+            TensorView rows = compact_view(plan_.tensors[snapshot], plan_.problem);
+            rows.extent[0] = table_.kept_rows;
+            const auto purpose = c == carried_state ? PlanMemory::kept_state : PlanMemory::kept_normalizer;
+            HALATION_TRY(reach_own(purpose, snapshot, rows, &kept_[c]));
         }
         return HALATION_OK;
     }
@@ -201,9 +207,28 @@ private:
         return device_.locate("sequences", table_data_, 0, &table_location_);
     }
 
+    const KernelBuffer &rows_of(StateIn tensor, int c) const {
+        switch (tensor) {
+        case StateIn::initial:
+            return buffers_[plan_.initial[c]];
+        case StateIn::final:
+            return buffers_[plan_.final[c]];
+        case StateIn::snapshot:
+            return buffers_[plan_.snapshot[c]];
+        case StateIn::kept:
+            break;
+        }
+        return kept_[c];
+    }
+
     halation_status call(const GpuLaunch &launch) {
         GpuCall call(plan_, *launch.kernel, arguments_, GpuCall::Mode::launch);
-        for (int i = 0; i < plan_.tensor_count; i++) call.buffer(i) = buffers_[i];
+        for (int i = 0; i <= plan_.output; i++) call.buffer(i) = buffers_[i];
+        for (int c = 0; c < carried_count; c++) {
+            if (plan_.initial[c] < 0) continue;
+            call.buffer(plan_.initial[c]) = rows_of(launch.from, c);
+            call.buffer(plan_.final[c]) = rows_of(launch.to, c);
+        }
         const TensorSpec &output = plan_.tensors[plan_.output];
         halide_dimension_t *dim = call.buffer(plan_.output).dim;
         dim[output.rank - 1 - output.token_axis].extent = launch.tokens;
@@ -228,6 +253,7 @@ private:
     void *table_data_ = nullptr;
     Location table_location_{};
     KernelBuffer buffers_[most_tensors];
+    KernelBuffer kept_[carried_count];
 };
 
 // A call of one token of one sequence that launches nothing, as if the problem had that many key channels.
@@ -277,8 +303,6 @@ halation_status prepare_gpu(const halation_plan &plan) {
 }
 
 halation_status run_gpu(const halation_plan &plan, const Arguments &arguments) {
-    if (arguments.takes_snapshots)
-        return fail(HALATION_UNSUPPORTED, "snapshot_state: given, but backend %s takes no snapshots yet", plan.problem.backend);
     return GpuRun(plan, arguments).run();
 }
 

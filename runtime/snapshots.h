@@ -1,8 +1,8 @@
-// The snapshots that a task takes on its way.
+// The snapshots that are taken on the way along a sequence.
 #ifndef HALATION_RUNTIME_SNAPSHOTS_H
 #define HALATION_RUNTIME_SNAPSHOTS_H
 
-#include "task.h"
+#include "arguments.h"
 
 #include <algorithm>
 
@@ -11,8 +11,8 @@ namespace halation::runtime {
 // Those of one sequence, in the order in which they are taken.
 class Snapshots {
 public:
-    explicit Snapshots(const Task &task)
-        : sequence_(task.sequence_index), arguments_(task.run.arguments), order_(task.plan().snapshot_order) {
+    Snapshots(const halation_plan &plan, const Arguments &arguments, int64_t sequence)
+        : sequence_(sequence), arguments_(arguments), order_(plan.snapshot_order) {
         const auto earlier = [&](int64_t snapshot, int64_t sequence) {
             return arguments_.snapshot_sequences[snapshot] < sequence;
         };
@@ -22,6 +22,13 @@ public:
     int64_t tokens() const { return arguments_.snapshot_tokens[*next_]; }
     int64_t slot() const { return arguments_.snapshot_slots[*next_]; }
     void next() { next_++; }
+
+    // Where the way, of `length` tokens, is broken off for this one: at the last whole chunk, from where the tokens that are left
+    // are computed twice, lest outputs change.
+    int64_t stop(const BoundKernel &bound, int64_t length) const {
+        if (tokens() == length) return length;
+        return bound.cut > 0 ? tokens() / bound.cut * bound.cut : 0;
+    }
 
 private:
     const int64_t sequence_;

@@ -19,19 +19,19 @@ void store_snapshot(const Task &task, const Slice *state, int64_t slot, const Re
 class Walk {
 public:
     Walk(Task &task, const BoundKernel &bound, const Region &region, int64_t segment)
-        : task_(task), plan_(task.plan()), bound_(bound), region_(region), segment_(segment), snapshots_(task),
-          memory_(task.scratch) {}
+        : task_(task), plan_(task.plan()), bound_(bound), region_(region), segment_(segment),
+          snapshots_(plan_, task.run.arguments, task.sequence_index), memory_(task.scratch) {}
 
     // False: something failed, and is recorded.
     bool run() {
         if (!prepare()) return no_memory();
         const int64_t length = task_.sequence.length;
         for (int64_t token = 0;;) {
-            for (; snapshots_.any() && whole_chunks(snapshots_.tokens()) == token; snapshots_.next())
+            for (; snapshots_.any() && snapshots_.stop(bound_, length) == token; snapshots_.next())
                 if (!take_snapshot(token)) return false;
             if (token == length) break;
             int64_t tokens = std::min(segment_, length - token);
-            if (snapshots_.any()) tokens = std::min(tokens, whole_chunks(snapshots_.tokens()) - token);
+            if (snapshots_.any()) tokens = std::min(tokens, snapshots_.stop(bound_, length) - token);
             if (!call(token, tokens)) return false;
             for (int i = 0; i < moving_count_; i++) moving_[i]->buffer.host += moving_[i]->token_bytes * tokens;
             if (token == 0 && bound_.takes_state) read_state_where_it_was_left();
@@ -131,12 +131,6 @@ private:
     void read_state_where_it_was_left() {
         for (int c = 0; c < carried_count; c++)
             if (plan_.initial[c] >= 0) call_.buffers[plan_.initial[c]] = call_.buffers[plan_.final[c]];
-    }
-
-    // The token at which a snapshot is taken: where the walk may stop. The tokens that are left are then computed twice.
-    int64_t whole_chunks(int64_t tokens) const {
-        if (tokens == task_.sequence.length) return tokens;
-        return bound_.cut > 0 ? tokens / bound_.cut * bound_.cut : 0;
     }
 
     bool take_snapshot(int64_t token) {

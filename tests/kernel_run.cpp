@@ -43,9 +43,13 @@ public:
             tensors_.emplace_back(name, &placed);
         }
         result("o", problem.type, problem.shape(row_.output_dims));
-        if (!how.snapshot_slots.empty()) states("snapshot_");
-        if (!how.final_state) return;
-        states("final_");
+        if (how.final_state) states("final_");
+        if (!how.snapshot_slots.empty() && !how.one_pool) states("snapshot_");
+        for (const char *kind : {"state", "normalizer"}) {
+            if (how.snapshot_slots.empty() || !how.one_pool) break;
+            const auto final = placed_.find(std::string("final_") + kind);
+            if (final != placed_.end()) tensors_.emplace_back(std::string("snapshot_") + kind, final->second.get());
+        }
     }
 
     Results run(const Kernel &kernel) {

@@ -29,6 +29,7 @@ struct How {
     std::vector<uint8_t> has_initial_state;
     int64_t slots = 0;  // of the final and snapshot states; 0: one a sequence
     std::vector<int64_t> snapshot_sequences, snapshot_tokens, snapshot_slots;
+    bool one_pool = false;                    // snapshots go into rows of the final state; results have no others
     unsigned layout_seed = 0;                 // other than 0: every tensor with strides of its own, drawn from this
     std::map<std::string, size_t> broadcast;  // inputs that are constant along an axis, which then has stride 0
 };

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <iterator>
 #include <limits>
 
 using namespace kernels;
@@ -95,6 +96,89 @@ TEST_CASE("slots of a pool: read and write elsewhere, skip, start anew") {
                     CHECK(same_bits(row_of(results[final], 4), last[final]));
                     for (const int64_t untouched : {0, 2, 3}) CHECK(all_bytes(row_of(results[final], untouched), 0xff));
                     if (in_place) CHECK(same_bits(row_of(results[final], 5), row_of(problem.inputs.at(initial), 5)));
+                }
+            }
+        });
+    });
+}
+
+TEST_CASE("snapshots are what is left after those tokens alone, and change nothing else") {
+    Problem like = sizes(1, 108, 2, 4, 21, 37);
+    like.offsets = {0, 0, 1, 20, 23, 108};
+    // Out of order: without tokens, at the first and the last, on whole chunks of any length and between, twice at one token, of
+    // a sequence that is skipped, into no slot; the last sequence starts from zero.
+    const struct {
+        int64_t sequence, token;
+        bool taken;
+    } asked[] = {{4, 70, true}, {0, 0, true},  {1, 0, true},  {1, 1, true},  {2, 19, true}, {2, 16, true},
+                 {2, 16, true}, {2, 5, true},  {2, 6, true},  {3, 2, false}, {4, 0, true},  {4, 3, true},
+                 {4, 64, true}, {4, 65, true}, {4, 40, true}, {4, 39, true}, {4, 85, true}, {4, 66, false}};
+    each_problem(like, has_state, [&](Problem &problem) {
+        if (problem.type != Type::f32) return;  // other types are drawn in calls_fuzz_test.cpp
+        const int64_t count = static_cast<int64_t>(std::size(asked)), slots = 10 + count;
+        Problem pooled = problem;
+        for (const auto &[initial, final] : states) {
+            if (!problem.inputs.count(initial)) continue;
+            const Tensor &given = problem.inputs.at(initial);
+            Tensor &pool = pooled.inputs[initial];
+            const auto row = static_cast<int64_t>(given.data.size()) / 5;
+            pool.shape[0] = slots;
+            pool.data.assign(static_cast<size_t>(row * slots), 0xff);  // NaN
+            for (const int64_t n : {0, 1, 2}) std::copy_n(given.data.begin() + n * row, row, pool.data.begin() + (9 - n) * row);
+        }
+        How how;
+        how.read_slots = {9, 8, 7, -1, 5};
+        how.has_initial_state = {1, 1, 1, 1, 0};
+        how.slots = slots;
+        for (int64_t i = 0; i < count; i++) {
+            how.snapshot_sequences.push_back(asked[i].sequence);
+            how.snapshot_tokens.push_back(asked[i].token);
+            how.snapshot_slots.push_back(asked[i].taken || asked[i].sequence == 3 ? 10 + i : -1);
+        }
+        Problem fresh = alone(problem, 4);
+        fresh.initial_state = false;
+        for (const auto &[initial, final] : states) fresh.inputs.erase(initial);
+        each_kernel(problem, [&](const Kernel &kernel) {
+            How plain = how;
+            for (auto *vector : {&plain.snapshot_sequences, &plain.snapshot_tokens, &plain.snapshot_slots}) vector->clear();
+            plain.final_state = true;
+            plain.in_place = plain.nan_workspace = false;
+            plain.write_slots = {9, 1, 7, 3, 4};
+            const Results without = run(pooled, kernel, plain);
+            std::vector<Results> prefixes;
+            for (const auto &one : asked)
+                prefixes.push_back(run(cut(one.sequence == 4 ? fresh : alone(problem, one.sequence), 0, one.token), kernel));
+            // Into a pool of their own, with and without final states, or among these, in place or not.
+            for (int way = 0; way < 4; way++) {
+                INFO("way " << way);
+                how.final_state = way != 1;
+                how.one_pool = way > 1;
+                how.in_place = way == 3;
+                how.nan_workspace = way == 1;
+                how.write_slots.clear();
+                if (how.final_state) how.write_slots = plain.write_slots;
+                const Results results = run(pooled, kernel, how);
+                CHECK(same_bits(results["o"], without["o"]));
+                for (const auto &[initial, final] : states) {
+                    if (!without.tensors.count(final)) continue;
+                    const std::string snapshot = how.one_pool ? final : "snapshot" + std::string(final).substr(5);
+                    INFO(snapshot);
+                    for (int64_t i = 0; i < count; i++) {
+                        INFO("sequence " << asked[i].sequence << " after " << asked[i].token << " tokens");
+                        const Tensor row = row_of(results[snapshot], 10 + i);
+                        if (asked[i].taken)
+                            CHECK(same_bits(row, prefixes[static_cast<size_t>(i)][final]));
+                        else
+                            CHECK(all_bytes(row, 0xff));
+                    }
+                    for (int64_t slot = 0; how.final_state && slot < 10; slot++) {
+                        const bool written = slot == 9 || slot == 1 || slot == 7 || slot == 4;
+                        INFO("slot " << slot);
+                        CHECK(same_bits(row_of(results[final], slot),
+                                        row_of(how.in_place && !written ? pooled.inputs.at(initial) : without[final], slot)));
+                    }
+                    if (!how.one_pool)
+                        for (int64_t slot = 0; slot < 10; slot++) CHECK(all_bytes(row_of(results[snapshot], slot), 0xff));
                 }
             }
         });

@@ -246,11 +246,12 @@ typedef struct halation_arguments {
     /* [N], bool or uint8, on the host: 0 starts sequence n from a zero state without reading its row.
      * NULL: all start from initial_state if that is given. */
     const DLTensor *has_initial_state;
-    /* Snapshots (not on a device): the state after the first snapshot_tokens[i] tokens of sequence snapshot_sequences[i] goes to
-     * row snapshot_slots[i] of snapshot_state (-1: is not taken). All three [M], int32 or int64, on the host, in any order.
+    /* Snapshots: the state after the first snapshot_tokens[i] tokens of sequence snapshot_sequences[i] goes to row
+     * snapshot_slots[i] of snapshot_state (-1: is not taken). All three [M], int32 or int64, on the host, in any order.
      * snapshot_state may be the pool that final_state is, as long as no two rows written are the same. A snapshot is bitwise
      * what final_state would be of the plan's kernel over those tokens alone, and never changes an output. Where it does not
-     * fall on a whole chunk, the tokens since the last one are computed twice. */
+     * fall on a whole chunk, the tokens since the last one are computed twice. On a device a sequence is computed by one launch
+     * after the other for each token at which its state is wanted, beside those of other sequences. */
     const DLTensor *snapshot_sequences, *snapshot_tokens, *snapshot_slots;
     /* Scratch memory of at least halation_plan_workspace() bytes, 64-byte aligned; NULL: from the context's
      * allocator. Results never depend on its contents. Of no use on a device, where the plan keeps what it needs: a run that

@@ -19,8 +19,9 @@
  * with B and N, all mins 0, any strides, and device memory only. o alone is (V, G, T, S), or (V, T, S) where there are no heads:
  * tokens and sequences of this call, with the strides of the real o; the kernel puts them where `sequences` says. That is an
  * int32 input (8, S): of each sequence {index along B, first token, tokens, row of initial_state (-1: zero), row of final_state
- * (-1: not wanted), flags (1: skipped: outputs are zero, states untouched), first cached token, cached tokens}. Where there is a
- * cache, a part of a sequence's tokens may be there as a sequence of its own, whose last token is the last cached. Absent states
+ * (-1: not wanted), flags (1: skipped: outputs are zero, states untouched), first cached token, cached tokens}. A part of a
+ * sequence's tokens may be there as a sequence of its own: where there is a cache, the last token is then the last cached; where
+ * there is a state, parts follow one another in later launches, or put outputs that are put again by a later one. Absent states
  * are any device memory, and their rows are -1. Scalars besides those above, int32: value head g reads key head
  * (g / `key_head_step`) % `key_heads`; `most_tokens`: of any sequence of this call, and o's extent of tokens; `most_cached`:
  * cached tokens of any. initial_state has the extents of the problem and a row at least, given or not. A sequence without tokens
