@@ -145,10 +145,10 @@ void prepared_products(Chunk &m, int rows) {
 
 }  // namespace
 
-// A block serves a tile of value channels of one head for all chunks; a thread keeps `key_rows` key channels of one value channel
-// of the state in registers throughout. What crosses threads goes through shared memory: the sums over key channels, and the
-// values written. What no state enters (products, decays per head) is prepared beforehand for all chunks at once, where a chunk
-// has several tokens.
+// A block serves a tile of value channels of one head for all chunks; a thread keeps some key channels of one or a few value
+// channels of the state in registers throughout. What crosses threads goes through shared memory: the sums over key channels, and
+// the values written. What no state enters (products, decays, vectors with their decays) is prepared beforehand for all chunks at
+// once, where a chunk has several tokens.
 void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
     const int C = m.chunk, tile = machine.value_lanes;
     // A kernel for one K knows what shared memory it takes, and may take more of it: what comes from memory has its own, into
