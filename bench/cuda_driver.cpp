@@ -24,9 +24,14 @@ CudaDriver::CudaDriver(halation::Context &context) : context_(context), library_
 
 CudaDriver::~CudaDriver() {
     void *popped = nullptr;
-    context_.synchronize();
-    call("cuStreamDestroy_v2", stream_);
-    call("cuCtxPopCurrent_v2", &popped);
+    try {
+        context_.synchronize();
+        context_.set_queue(nullptr);
+        call("cuStreamDestroy_v2", stream_);
+        call("cuCtxPopCurrent_v2", &popped);
+    } catch (const std::exception &) {
+        // What had failed before says more.
+    }
 }
 
 double CudaDriver::copy_speed() const {
@@ -46,11 +51,22 @@ std::function<void()> CudaDriver::captured(int calls, const std::function<void()
     void *graph = nullptr, *executable = nullptr;
     constexpr int any_thread = 0;
     call("cuStreamBeginCapture_v2", stream_, any_thread);
-    for (int i = 0; i < calls; i++) one();
+    try {
+        for (int i = 0; i < calls; i++) one();
+    } catch (...) {
+        call("cuStreamEndCapture", stream_, &graph);
+        throw;
+    }
     call("cuStreamEndCapture", stream_, &graph);
     call("cuGraphInstantiateWithFlags", &executable, graph, 0ull);
     call("cuGraphDestroy", graph);
-    const std::shared_ptr<void> kept(executable, [this](void *done) { call("cuGraphExecDestroy", done); });
+    const std::shared_ptr<void> kept(executable, [this](void *done) {
+        try {
+            call("cuGraphExecDestroy", done);
+        } catch (const std::exception &) {
+            // The process is about to end.
+        }
+    });
     return [this, kept] { call("cuGraphLaunch", kept.get(), stream_); };
 }
 

@@ -25,7 +25,7 @@ public:
     std::function<void()> captured(int calls, const std::function<void()> &call) const;
 
 private:
-    const halation::Context &context_;
+    halation::Context &context_;
     void *library_, *stream_ = nullptr;
 
     template<typename... Values> void call(const char *name, Values... values) const;

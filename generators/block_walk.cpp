@@ -64,7 +64,8 @@ bool has_barrier(const Stmt &s) {
 
 void BlockWalk::touch(const std::string &array, const Type &type, const Expr &index, bool is_store) {
     Expr first = index, step = 0;
-    if (const Ramp *ramp = index.as<Ramp>()) first = ramp->base, step = ramp->stride;
+    const Ramp *ramp = index.as<Ramp>();
+    if (ramp && ramp->base.type().is_scalar()) first = ramp->base, step = ramp->stride;
     const std::optional<Lockstep::Values> at = lockstep_.value(first), steps = lockstep_.value(step);
     Access access{array, is_store, at && steps, {}};
     for (size_t thread = 0; access.is_followed && thread < active_.size(); thread++)

@@ -58,7 +58,7 @@ protected:
     void visit(const Halide::Internal::IfThenElse *op) override;
     void visit(const Halide::Internal::For *op) override;
 
-    // What differs between a place before a condition with barriers and one after it.
+    // Around the cases of a condition with barriers in them: before the first, between them (there may be no other), after them.
     virtual void begin_case() {}
     virtual void begin_other_case() {}
     virtual void end_cases() {}
@@ -71,8 +71,7 @@ private:
     void touch(const std::string &array, const Halide::Type &type, const Halide::Expr &index, bool is_store);
     template<typename LetOrLetStmt> void with_let(const LetOrLetStmt *op) {
         op->value.accept(this);
-        lockstep_.set(op->name, op->value);
-        op->body.accept(this);
+        lockstep_.with(op->name, op->value, [&] { op->body.accept(this); });
     }
     // Goes through something as the threads for which a condition may hold.
     template<typename Node> void where(const std::vector<bool> &holds, const Node &node) {

@@ -99,7 +99,11 @@ private:
         const Expr then = mutate(op->args[1]);
         conditions_.pop_back();
         std::vector<Expr> args = {op->args[0], then};
-        if (op->args.size() == 3) args.push_back(mutate(op->args[2]));
+        if (op->args.size() == 3) {
+            conditions_.push_back(!op->args[0]);
+            args.push_back(mutate(op->args[2]));
+            conditions_.pop_back();
+        }
         return Call::make(op->type, op->name, args, op->call_type);
     }
     Stmt visit(const IfThenElse *op) override {
@@ -117,14 +121,28 @@ class InlineLets : public IRMutator {
     Expr visit(const Let *op) override { return mutate(substitute(op->name, op->value, op->body)); }
 };
 
-// Which staged Funcs have the elements that they store to themselves.
+// Which staged Funcs have the elements that they store to themselves, and read nothing that others store.
 class Alone : public BlockWalk {
 public:
     Alone(const ChunkAheadNames &names, const ThreadLoops &loops) : BlockWalk(loops.lockstep()), names_(names) {
         loops.body().accept(this);
     }
 
-    bool is_alone(const std::string &func) const { return storing_.count(func) && !together_.count(func); }
+    bool is_alone(const std::string &func) const {
+        if (!storing_.count(func) || together_.count(func)) return false;
+        const auto reads = read_.find(func);
+        if (reads == read_.end()) return true;
+        for (const auto &[array, parts] : reads->second) {
+            const auto stored = stored_.find(array);
+            if (stored == stored_.end()) continue;
+            if (parts.count(anywhere)) return false;
+            for (const size_t part : parts) {
+                const auto by = stored->second.by.find(part);
+                if (by != stored->second.by.end() && by->second != func) return false;
+            }
+        }
+        return true;
+    }
 
 private:
     const ChunkAheadNames &names_;
@@ -137,6 +155,8 @@ private:
         bool anywhere = false;
     };
     std::map<std::string, Stored> stored_;  // of an array
+    static constexpr size_t anywhere = SIZE_MAX;
+    std::map<std::string, std::map<std::string, std::set<size_t>>> read_;  // by a staged Func, of an array
 
     using BlockWalk::visit;
     void visit(const ProducerConsumer *op) override {
@@ -152,7 +172,14 @@ private:
         in_loop_ = outer;
     }
     void touch(const Access &access) override {
-        if (!in_loop_ || !access.is_store) return;
+        if (!in_loop_) return;
+        if (!access.is_store) {
+            if (func_.empty()) return;
+            std::set<size_t> &parts = read_[func_][access.array];
+            if (!access.is_followed) parts.insert(anywhere);
+            for (const auto &[part, thread] : access.parts) parts.insert(part);
+            return;
+        }
         storing_.insert(func_);
         Stored &stored = stored_[access.array];
         stored.anywhere |= !access.is_followed;
@@ -177,6 +204,7 @@ private:
     std::vector<std::string> stored_;   // all that is computed in the loop
     std::map<std::string, Expr> lets_;  // inside the loop
     std::vector<Expr> conditions_;      // around what is visited, inside the loop
+    int cases_ = 0;                     // of conditions with two around it, inside the loop
     std::vector<Stmt> first_;           // before the loop
     std::vector<Stmt> begin_;           // at the beginning of each of its turns
     std::vector<SplitLoads::Registers> registers_;
@@ -227,7 +255,13 @@ private:
     Stmt visit(const LetStmt *op) override { return with_let(op); }
 
     Stmt visit(const IfThenElse *op) override {
-        if (!loop_ || op->else_case.defined()) return IRMutator::visit(op);
+        if (!loop_) return IRMutator::visit(op);
+        if (op->else_case.defined()) {
+            cases_++;
+            Stmt result = IRMutator::visit(op);
+            cases_--;
+            return result;
+        }
         conditions_.push_back(substitute(lets_, op->condition));
         Stmt result = IRMutator::visit(op);
         conditions_.pop_back();
@@ -236,7 +270,7 @@ private:
 
     Stmt visit(const ProducerConsumer *op) override {
         const std::string *func = op->is_producer ? names_.staged_func(op->name) : nullptr;
-        if (!loop_ || !func) return IRMutator::visit(op);
+        if (!loop_ || !func || cases_ > 0) return IRMutator::visit(op);
         Contents contents;
         op->body.accept(&contents);
         if (contents.branches) return IRMutator::visit(op);

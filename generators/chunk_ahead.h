@@ -19,8 +19,11 @@ struct ChunkAheadNames {
 };
 
 // Where a thread stores an element of such a Func it stores what it loaded in the chunk before into registers, then loads that of
-// the next chunk. Those that a thread computes in a loop, of run-time length, stay as they are. Throws Halide::CompileError for a
-// Func that reads what is computed in the loop.
+// the next chunk. All of that goes to the beginning of a chunk, between two barriers, for Funcs that have their elements of
+// shared memory to themselves (shared_apart.h), as far as the block's code can be followed. Those that load nothing, that a
+// thread computes in a loop of run-time length or in one of two cases stay as they are. Conditions around such a Func must hold
+// for the first chunks or for none: what a chunk loads ahead is loaded under its own. Throws Halide::CompileError for a Func that
+// reads what is computed in the loop.
 Halide::Internal::IRMutator *make_chunk_ahead_pass(const ChunkAheadNames &names);
 
 }  // namespace halation

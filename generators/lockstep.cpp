@@ -15,6 +15,10 @@ void Lockstep::set(const std::string &name, const Expr &e) {
         set_unknown(name);
 }
 
+void Lockstep::set_unknown(const std::string &name) {
+    names_[name] = {Values(threads_, 0), {{name + "#" + std::to_string(++unknowns_), 1}}};
+}
+
 std::optional<Lockstep::Values> Lockstep::value(const Expr &e) const {
     std::optional<Sum> known = sum(e);
     if (!known || !known->unknown.empty()) return {};
@@ -45,7 +49,8 @@ std::optional<Lockstep::Sum> Lockstep::sum(const Expr &e) const {
     using I = int64_t;
     if (const auto constant = as_const_int(e)) return Sum{Values(threads_, *constant), {}};
     if (const auto constant = as_const_uint(e)) return Sum{Values(threads_, static_cast<I>(*constant)), {}};
-    if (!e.type().is_scalar() || !(e.type().is_int() || e.type().is_uint())) return {};
+    // Indices are 32 bits wide and do not wrap; what is narrower or unsigned may.
+    if (!e.type().is_scalar() || !(e.type().is_bool() || (e.type().is_int() && e.type().bits() >= 32))) return {};
     switch (e.node_type()) {
     case IRNodeType::Variable: {
         const auto known = names_.find(e.as<Variable>()->name);
@@ -101,7 +106,7 @@ std::optional<Lockstep::Sum> Lockstep::sum(const Expr &e) const {
     }
     case IRNodeType::Let: {
         const auto *let = e.as<Let>();
-        Lockstep inside = *this;
+        Lockstep inside = *this;  // rare: most lets are around an expression, not in it
         inside.set(let->name, let->value);
         return inside.sum(let->body);
     }

@@ -16,6 +16,16 @@ namespace halation {
 class Lockstep {
 public:
     using Values = std::vector<int64_t>;  // one a thread
+
+private:
+    // Known values, and multiples of what is not known: where a block begins, say, which an index is reckoned from in the end. A
+    // name that stands for something else than before is another unknown.
+    struct Sum {
+        Values known;
+        std::map<std::string, int64_t> unknown;
+    };
+
+public:
     explicit Lockstep(size_t threads) : threads_(threads) {}
 
     size_t threads() const { return threads_; }
@@ -23,7 +33,18 @@ public:
     // What a name stands for from here on.
     void set(const std::string &name, const Values &values) { names_[name] = {values, {}}; }
     void set(const std::string &name, const Halide::Expr &e);
-    void set_unknown(const std::string &name) { names_.erase(name); }
+    void set_unknown(const std::string &name);
+    // The same while something is done.
+    template<typename Something> void with(const std::string &name, const Halide::Expr &e, Something something) {
+        const auto outer = names_.find(name);
+        const std::optional<Sum> shadowed = outer == names_.end() ? std::nullopt : std::optional<Sum>(outer->second);
+        set(name, e);
+        something();
+        if (shadowed)
+            names_[name] = *shadowed;
+        else
+            names_.erase(name);
+    }
 
     // None if it depends on what is not known.
     std::optional<Values> value(const Halide::Expr &e) const;
@@ -31,14 +52,8 @@ public:
     std::vector<bool> may_hold(const Halide::Expr &condition) const;
 
 private:
-    // Known values, and multiples of names that are not known: where a block begins, say, which an index is reckoned from in the
-    // end.
-    struct Sum {
-        Values known;
-        std::map<std::string, int64_t> unknown;
-    };
-
     const size_t threads_;
+    int unknowns_ = 0;
     std::map<std::string, Sum> names_;
 
     std::optional<Sum> sum(const Halide::Expr &e) const;

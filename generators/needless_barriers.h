@@ -11,7 +11,8 @@ namespace halation {
 // which thread touches which element of what they share. A barrier stays if without it one thread could write what another reads
 // or writes on its other side. What cannot be followed (an index that depends on sizes known at run time, say) counts as touching
 // all elements, and loops with barriers as going round any number of times; a block of unknown size stays as it is. Memory that
-// the block only reads or only writes is not exchanged among its threads. Comes after all passes that move loads and stores.
+// the block only reads or only writes is not exchanged among its threads; where a state is read and written in place, under two
+// names, each thread has the same elements of both. Comes after all passes that move loads and stores.
 Halide::Internal::IRMutator *make_needless_barriers_pass();
 
 }  // namespace halation

@@ -90,7 +90,9 @@ int64_t kept_of_token(const halation_plan &plan, const halation_kernel &kernel) 
 
 int64_t kept_of_sequence(const halation_plan &plan, const halation_kernel &kernel, int64_t tokens) {
     const Problem &problem = plan.problem;
-    if (plan.has_cache || problem.row->state_dims) return tokens * kept_of_token(plan, kernel);
+    if (plan.has_cache) return tokens * kept_of_token(plan, kernel);
+    const int64_t chunk = std::max(kernel.chunk, 1);
+    if (problem.row->state_dims) return std::max<int64_t>((tokens + chunk - 1) / chunk, 1) * chunk * kept_of_token(plan, kernel);
     const auto blocks = [](int64_t n, int64_t of) { return (n + of - 1) / of; };
     const auto channels = [&](int64_t n) { return blocks(n, HALATION_PART_CHANNELS) * HALATION_PART_CHANNELS; };
     const int64_t parts = std::min<int64_t>(blocks(tokens, HALATION_PART_TOKENS), HALATION_PARTS);

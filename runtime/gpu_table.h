@@ -23,7 +23,7 @@ struct GpuTable {
     int64_t kept_rows = 0;
 };
 
-// Floats that a launch keeps of a token at most, which halation_kernels.h says.
+// Floats that a launch keeps of a token in its largest array, at most, which halation_kernels.h says.
 int64_t kept_of_token(const halation_plan &plan, const halation_kernel &kernel);
 
 // Floats that it keeps of a sequence at most: those of its tokens or, where there is neither a state nor a cache, sums over them.

@@ -121,8 +121,12 @@ private:
                             static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.key_dim),
                             static_cast<long long>(plan_.problem.value_dim), launch.tokens, plan_.problem.backend,
                             static_cast<long long>(kept), INT32_MAX);
-            if (!keeps_vectors(*plan_.problem.row, kernel)) continue;
-            const int64_t most = INT32_MAX / kept_of_token(plan_, kernel) - kernel.chunk;
+            if (plan_.has_cache || !plan_.problem.row->state_dims || kernel.chunk == 0) continue;
+            // Otherwise products of a chunk's tokens, of two writers at most.
+            const bool vectors = keeps_vectors(*plan_.problem.row, kernel);
+            const int64_t of_token =
+                vectors ? kept_of_token(plan_, kernel) : plan_.problem.value_heads * kernel.chunk * HALATION_KEPT_VECTORS;
+            const int64_t most = INT32_MAX / of_token - kernel.chunk;
             if (launch.tokens >= most)
                 return fail(
                     HALATION_UNSUPPORTED,
@@ -197,7 +201,13 @@ private:
             TensorView rows = compact_view(plan_.tensors[snapshot], plan_.problem);
             rows.extent[0] = table_.kept_rows;
             const auto purpose = c == carried_state ? PlanMemory::kept_state : PlanMemory::kept_normalizer;
-            HALATION_TRY(reach_own(purpose, snapshot, rows, &kept_[c]));
+            const halation_status status = reach_own(purpose, snapshot, rows, &kept_[c]);
+            if (status == HALATION_UNSUPPORTED)
+                return fail(HALATION_UNSUPPORTED,
+                            "snapshots: %lld sequences are broken off for them, whose states are more than kernels of backend %s "
+                            "reach: give the final states, or fewer sequences a call",
+                            static_cast<long long>(table_.kept_rows), plan_.problem.backend);
+            HALATION_TRY(status);
         }
         return HALATION_OK;
     }

@@ -152,8 +152,8 @@ void prepared_products(Chunk &m, int rows) {
 void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
     const int C = m.chunk, tile = machine.value_lanes;
     // A kernel for one K knows what shared memory it takes, and may take more of it: what comes from memory has its own, into
-    // which a whole chunk is put at once (shared_apart.h, chunk_ahead.h), and so has what is written: four barriers a chunk, of
-    // fifteen.
+    // which a whole chunk is put at once (shared_apart.h, chunk_ahead.h), and so has what is written. Such kernels need four
+    // barriers a chunk, five with a solve; others keep some fifteen.
     const bool apart = machine.one_shared_array && Internal::is_const(Internal::simplify(m.padded_key_dim));
     const bool wide = C > 1 && apart;
     const int rows = wide ? machine.chunk_key_rows : machine.key_rows, channels = wide ? machine.chunk_value_channels : 1;
@@ -325,7 +325,7 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
     m.output_sums.compute_at(output_sums, m.v).store_in(MemoryType::Register);
     if (C > 1) m.output_sums.update().unroll(m.output_terms.x).unroll(m.output_terms.y);
 
-    // ---- the state
+    // ---- the state: what a thread reads of it before and writes after all chunks are the same elements, which may be in place
     for (Func f : {m.state_before, m.state_after, m.final_state_copy}) {
         Var dg("dg");
         f.store_in(MemoryType::Stack).bound_extent(m.v, tile).bound(m.d, 0, m.padded_key_dim).split(m.d, dg, di, rows);

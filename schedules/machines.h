@@ -72,7 +72,7 @@ struct GpuMachine {
     bool has_double;
     bool one_shared_array;  // a kernel has one array of shared memory for all types
     int chunk = 8;          // tokens in a chunk, each a thread of a block in what is done by tokens
-    int value_lanes = 32;   // threads of a block along the value channels, one channel each
+    int value_lanes = 32;   // value channels of a block; threads along them in what is done by value channels
     // Key channels of the state in a thread's registers. H200: with 16 decode is up to 1.8 times as slow, with 8 twice.
     int key_rows = HALATION_KEPT_CHANNELS;
     // The same in a kernel for one K, of several tokens: key channels of so many value channels. What is read of a token then

@@ -76,8 +76,18 @@ TEST_CASE("lockstep: what threads reckon, as far as it is known") {
     CHECK(lockstep.value((var("at") - block * 16) * 2) == Values({0, 2, 4, 6}));
     CHECK_FALSE(lockstep.value(var("at")));
     CHECK_FALSE(lockstep.value(var("at") * thread - block * 16));
+    // What stands for something else by now is no longer the same.
     lockstep.set_unknown("at");
     CHECK_FALSE(lockstep.value(var("at") - block * 16));
+    lockstep.set("next", var("at") + 1);
+    CHECK(lockstep.value(var("next") - var("at")) == Values({1, 1, 1, 1}));
+    lockstep.set_unknown("at");
+    CHECK_FALSE(lockstep.value(var("next") - var("at")));
+    // Inside a let only; wrapping types are not followed.
+    lockstep.set("at", 5);
+    lockstep.with("at", thread, [&] { CHECK(lockstep.value(var("at")) == Values({0, 1, 2, 3})); });
+    CHECK(lockstep.value(var("at")) == Values({5, 5, 5, 5}));
+    CHECK_FALSE(lockstep.value(cast<uint8_t>(255) + Variable::make(UInt(8), "at")));
 
     CHECK(lockstep.may_hold(thread < 2) == std::vector<bool>{true, true, false, false});
     CHECK(lockstep.may_hold(thread < 2 && n < 3) == std::vector<bool>{true, true, false, false});
@@ -97,6 +107,9 @@ TEST_CASE("needless barriers: only what another thread touches is waited for") {
     // By an index that is a let, or a vector, or of another type.
     CHECK(kept(threads({store("a", thread), barrier(), LetStmt::make("at", thread, use("a", var("at")))})) == "0");
     CHECK(kept(threads({store("a", thread), barrier(), LetStmt::make("at", thread ^ 1, use("a", var("at")))})) == "1");
+    const Expr inner = Let::make("at", thread, load("b", var("at")));
+    const Stmt shadowed = LetStmt::make("at", count - 1 - thread, store("out", thread, inner + load("a", var("at"))));
+    CHECK(kept(threads({store("a", thread), barrier(), shadowed})) == "1");
     const Stmt vector =
         store("out", Ramp::make(thread * 2, 1, 2),
               Load::make(Float(32, 2), "a", Ramp::make(thread * 2, 1, 2), Buffer<>(), Parameter(), const_true(2), {}));
@@ -212,6 +225,11 @@ TEST_CASE("chunks ahead: what has memory to itself is put there at the beginning
         using IRVisitor::visit;
         bool in_loop = false, after_barrier = false;
         std::string index;
+        int registers = 0;
+        void visit(const Allocate *op) override {
+            registers += op->memory_type == MemoryType::Register;
+            IRVisitor::visit(op);
+        }
         void visit(const For *op) override {
             in_loop = op->name == "f.s0.chunk.turn";
             IRVisitor::visit(op);
@@ -229,6 +247,17 @@ TEST_CASE("chunks ahead: what has memory to itself is put there at the beginning
     ahead(turns(staged, store("shared", thread + count))).accept(&first);
     CHECK(first.after_barrier);
     CHECK(first.index == "f.thread_id_x");
+    // It reads nothing of what others store in the loop; in one of two cases it stays where it is.
+    First reads;
+    ahead(turns(store("shared", thread, load("q", next) + load("shared", thread + count)), store("shared", thread + count)))
+        .accept(&reads);
+    CHECK_FALSE(reads.after_barrier);
+    const Stmt produced = ProducerConsumer::make_produce("q_staged", staged);
+    const Stmt cases = IfThenElse::make(turn < var("row"), produced, store("out", thread));
+    First in_case;
+    ahead(threads({loop("f.s0.chunk.turn", n, Block::make({barrier(), cases, barrier(), use("shared", 7 - thread)}))}))
+        .accept(&in_case);
+    CHECK(in_case.registers == 0);
     // What stores there as well, or may, must not be overtaken.
     for (const Expr &elsewhere : {Expr(thread + 1), n}) {
         First in_place;

@@ -32,13 +32,13 @@
 
 #include "halation.h"
 
-/* What a kernel of chunks for a GPU keeps of a token and value head at most, between its launches: HALATION_KEPT_VECTORS vectors of
- * key channels, rounded up to HALATION_KEPT_CHANNELS. */
+/* What a kernel of chunks for a GPU keeps in an array of a token and value head at most, between its launches:
+ * HALATION_KEPT_VECTORS vectors of key channels, rounded up to HALATION_KEPT_CHANNELS. */
 #define HALATION_KEPT_VECTORS 2
 #define HALATION_KEPT_CHANNELS 32
 
-/* What a kernel of softmax for a GPU, form recurrent, keeps of a token: HALATION_CACHE_FLOATS for each value channel, rounded up to
- * HALATION_CACHE_CHANNELS of a head, and each of HALATION_CACHE_PARTS parts of the cache. */
+/* What a kernel of softmax for a GPU, form recurrent, keeps of a token: HALATION_CACHE_FLOATS for each value channel, rounded up
+ * to HALATION_CACHE_CHANNELS of a head, and each of HALATION_CACHE_PARTS parts of the cache. */
 #define HALATION_CACHE_FLOATS 3
 #define HALATION_CACHE_CHANNELS 128
 #define HALATION_CACHE_PARTS 32
