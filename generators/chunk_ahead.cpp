@@ -161,7 +161,8 @@ private:
     using BlockWalk::visit;
     void visit(const ProducerConsumer *op) override {
         const std::string outer = func_;
-        if (op->is_producer && names_.staged_func(op->name)) func_ = *names_.staged_func(op->name);
+        const std::string *func = op->is_producer ? func_of(op->name, names_.staged) : nullptr;
+        if (func) func_ = *func;
         IRVisitor::visit(op);
         func_ = outer;
     }
@@ -269,7 +270,7 @@ private:
     }
 
     Stmt visit(const ProducerConsumer *op) override {
-        const std::string *func = op->is_producer ? names_.staged_func(op->name) : nullptr;
+        const std::string *func = op->is_producer ? func_of(op->name, names_.staged) : nullptr;
         if (!loop_ || !func || cases_ > 0) return IRMutator::visit(op);
         Contents contents;
         op->body.accept(&contents);
@@ -300,11 +301,6 @@ private:
 };
 
 }  // namespace
-
-const std::string *ChunkAheadNames::staged_func(const std::string &name) const {
-    const auto func = std::find_if(staged.begin(), staged.end(), [&](const std::string &f) { return is_of_func(name, f); });
-    return func == staged.end() ? nullptr : &*func;
-}
 
 IRMutator *make_chunk_ahead_pass(const ChunkAheadNames &names) {
     return new ChunkAhead(names);

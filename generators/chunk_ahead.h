@@ -13,9 +13,6 @@ namespace halation {
 struct ChunkAheadNames {
     std::string chunk_loop;           // the Var of the chunk loop, serial inside a block
     std::vector<std::string> staged;  // Funcs computed in it, in shared memory, from nothing but the kernel's inputs
-
-    // The staged Func that an allocation or producer is of, or null.
-    const std::string *staged_func(const std::string &name) const;
 };
 
 // Where a thread stores an element of such a Func it stores what it loaded in the chunk before into registers, then loads that of

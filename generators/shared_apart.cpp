@@ -2,7 +2,6 @@
 
 #include "lowered_names.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -87,10 +86,8 @@ private:
 
     Stmt visit(const Allocate *op) override {
         if (op->memory_type == MemoryType::GPUShared) return block(op);
-        const auto func =
-            std::find_if(funcs_.begin(), funcs_.end(), [&](const std::string &name) { return is_of_func(op->name, name); });
-        if (func == funcs_.end()) return IRMutator::visit(op);
-        if (!shared_ || op->memory_type != MemoryType::Stack) return IRMutator::visit(op);
+        const std::string *func = func_of(op->name, funcs_);
+        if (!func || !shared_ || op->memory_type != MemoryType::Stack) return IRMutator::visit(op);
         const auto known = as_const_int(simplify(size_of(op)));
         if (!known) fail(op->name + " has no constant size");
         found_.insert(*func);

@@ -3,7 +3,6 @@
 #include "among_threads.h"
 #include "lowered_names.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -48,9 +47,8 @@ private:
     Stmt visit(const AssertStmt *op) override { return threads_.empty() ? IRMutator::visit(op) : Evaluate::make(0); }
 
     Stmt visit(const Allocate *op) override {
-        const auto func =
-            std::find_if(funcs_.begin(), funcs_.end(), [&](const std::string &name) { return is_of_func(op->name, name); });
-        if (func == funcs_.end()) return IRMutator::visit(op);
+        const std::string *func = func_of(op->name, funcs_);
+        if (!func) return IRMutator::visit(op);
         if (op->memory_type != MemoryType::Stack) fail(op->name + " must be in MemoryType::Stack");
         found_.insert(*func);
         kept_[op->name] = {};

@@ -256,6 +256,17 @@ void check_same_bits(const Results &results, const Results &other) {
     }
 }
 
+void check_layouts(const Problem &problem, const Kernel &kernel) {
+    const Results compact = run(problem, kernel);
+    for (unsigned seed = 1; seed <= 6; seed++) {
+        INFO("layout " << seed);
+        How how;
+        how.layout_seed = seed;
+        how.in_place = seed % 2;
+        check_same_bits(run(problem, kernel, how), compact);
+    }
+}
+
 void check_agree(const Results &results, const Results &other, const std::map<std::string, Expected> &expected) {
     for (const auto &[name, tensor] : results.tensors) {
         INFO(results.choice.kernel << " and " << other.choice.kernel << ": " << name);
