@@ -96,12 +96,13 @@ int main(int argc, char **argv) {
         const double copy = cuda ? cuda->copy_speed() : 0;
         std::printf("%s, H %lld, K = V = %lld, float32", device.name, static_cast<long long>(heads), static_cast<long long>(dim));
         if (copy > 0) std::printf("; a copy moves %.0f GB/s, read and written", copy / 1e9);
-        std::printf("\n\n%-18s %-22s %10s %10s %9s %8s %10s\n", "recurrence", "case", "us least", "us median", "GB/s", "of copy",
+        std::printf("\n\n%-18s %-24s %10s %10s %9s %8s %10s\n", "recurrence", "case", "us least", "us median", "GB/s", "of copy",
                     "GMAC/s");
         for (const std::string &name : recurrences) {
             const halation_row *row = find_row(name);
             if (!row) throw std::runtime_error("no recurrence '" + name + "' here");
             std::vector<Case> cases = {{"decode of a batch", HALATION_FORM_RECURRENT, {batch, 1, 0}},
+                                       {"decode of a batch, graph", HALATION_FORM_RECURRENT, {batch, 1, 0}, 20},
                                        {"decode of one", HALATION_FORM_RECURRENT, {1, 1, 0}},
                                        {"decode of one, graph", HALATION_FORM_RECURRENT, {1, 1, 0}, 20},
                                        {"prefill recurrent", HALATION_FORM_RECURRENT, {1, tokens, 0}},
@@ -125,7 +126,7 @@ int main(int argc, char **argv) {
                 auto [least, median] = time_rounds(context, c.in_graph ? cuda->captured(c.in_graph, call) : call);
                 least /= std::max(c.in_graph, 1), median /= std::max(c.in_graph, 1);
                 const double speed = work.bytes / least;
-                std::printf("%-18s %-22s %10.1f %10.1f %9.0f %7.0f%% %10.0f\n", name.c_str(), c.name, least * 1e6, median * 1e6,
+                std::printf("%-18s %-24s %10.1f %10.1f %9.0f %7.0f%% %10.0f\n", name.c_str(), c.name, least * 1e6, median * 1e6,
                             speed / 1e9, copy > 0 ? 100 * speed / copy : 0.0, work.multiply_adds / least / 1e9);
                 std::fflush(stdout);
             }
