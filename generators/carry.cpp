@@ -9,6 +9,7 @@ const char *const state_before_marker = "halation_state_before";
 const char *const state_after_marker = "halation_state_after";
 const char *const copy_out_marker = "halation_copy_out";
 const char *const in_order_marker = "halation_in_order";
+const char *const last_chunk_marker = "halation_last_chunk";
 
 bool is_marker(const Call *call, const char *marker) {
     return call->call_type == Call::PureExtern && call->name == marker;
@@ -225,6 +226,10 @@ Expr in_order(Expr value, const std::vector<Expr> &order) {
     std::vector<Expr> args = {value};
     args.insert(args.end(), order.begin(), order.end());
     return marker(in_order_marker, args);
+}
+
+Expr mark_last_chunk(Expr c, Expr last) {
+    return Call::make(Bool(), last_chunk_marker, {c, last}, Call::PureExtern);
 }
 
 IRMutator *make_carry_pass(const CarryNames &names) {

@@ -6,6 +6,7 @@
 //     state_after(new, v, d, order...)  what S(v,d,c,h) is: `new`, once everything in `order` has been computed
 //     copy_out(x, point, inside)        x, stored to an output at `point` where `inside`; that of S after the last chunk
 //     in_order(x, order...)             x, once everything in `order` has been computed
+//     last_chunk(c, last)               whether c is the last chunk, of sequences that have chunks of their own (GPUs only)
 //
 // The pass lets S write into the storage of SB, so that the next chunk finds it there, runs SB's own producer at the
 // first chunk only, and the copy to the output at the last chunk only. Where there is one chunk only, SB and S are
@@ -25,9 +26,11 @@ Halide::Expr mark_state_before(Halide::Expr value, Halide::Expr v, Halide::Expr 
 Halide::Expr mark_state_after(Halide::Expr value, Halide::Expr v, Halide::Expr d, const std::vector<Halide::Expr> &order);
 Halide::Expr mark_copy_out(Halide::Expr value, const std::vector<Halide::Expr> &point, Halide::Expr inside);
 Halide::Expr in_order(Halide::Expr value, const std::vector<Halide::Expr> &order);
+Halide::Expr mark_last_chunk(Halide::Expr c, Halide::Expr last);
 
 // For the passes that resolve them.
-extern const char *const state_before_marker, *const state_after_marker, *const copy_out_marker, *const in_order_marker;
+extern const char *const state_before_marker, *const state_after_marker, *const copy_out_marker, *const in_order_marker,
+                                                                                                     *const last_chunk_marker;
 bool is_marker(const Halide::Internal::Call *call, const char *marker);
 bool is_any_marker(const Halide::Internal::Call *call);
 

@@ -30,7 +30,9 @@ private:
     std::set<std::string> stored_;           // of the two
     std::map<std::string, Expr> loop_lets_;  // around what is visited, inside the chunk loop
     std::vector<Expr> conditions_;           // likewise
-    Stmt first_;                             // what comes before the loop: the initial state
+    // What comes before the loop, the initial state; what comes after it, the copy of the final one; and the last chunk.
+    Stmt first_, last_;
+    Expr last_chunk_;
 
     template<typename LetOrLetStmt> auto with_let(const LetOrLetStmt *op) {
         if (chunk_loop_) loop_lets_[op->name] = substitute(loop_lets_, op->value);
@@ -48,6 +50,7 @@ private:
         return nullptr;
     }
     std::string array() const { return names_.state_before + ".registers"; }
+    std::string last_name() const { return names_.chunk_loop + ".last"; }
 
     Stmt visit(const For *op) override {
         if (op->for_type == ForType::GPUThread || !is_loop_over(op->name, names_.chunk_loop)) return AmongThreads::visit(op);
@@ -58,6 +61,13 @@ private:
         Stmt loop = IRMutator::visit(op);
         chunk_loop_ = nullptr;
         loop_lets_.clear();
+        if (last_.defined()) {
+            const For *all = loop.as<For>();
+            const Expr last = Variable::make(Int(32), last_name());
+            loop = For::make(all->name, all->min, last + 1 - all->min, all->for_type, all->partition_policy, all->device_api,
+                             all->body);
+            loop = LetStmt::make(last_name(), last_chunk_, Block::make(loop, last_));
+        }
         if (first_.defined()) loop = Block::make(first_, loop);
         // In other memory they would go by another name, and past this pass.
         for (const std::string &func : {names_.state_before, names_.state_after})
@@ -79,13 +89,35 @@ private:
         if (op->is_producer && is_of_func(op->name, names_.state_before)) {
             if (!chunk_loop_) fail("the state before a chunk is computed outside the loop over chunks");
             // At the first chunk only: before the loop, so that it is on its way while other things are.
-            first_ = common_subexpression_elimination(
-                substitute(chunk_loop_->name, chunk_loop_->min, substitute(loop_lets_, IRMutator::visit(op))));
-            for (const Expr &condition : conditions_)
-                first_ = IfThenElse::make(substitute(chunk_loop_->name, chunk_loop_->min, condition), first_);
+            first_ = outside_loop(IRMutator::visit(op), chunk_loop_->min);
+            return Evaluate::make(0);
+        }
+        if (op->is_producer && chunk_loop_ && is_of_func(op->name, names_.final_state_copy)) {
+            // After the loop, in which its addresses would take a register for each element.
+            const Stmt copy = IRMutator::visit(op);
+            if (!last_chunk_.defined()) fail("the copy of " + names_.state_after + " does not say which chunk is the last");
+            last_ = outside_loop(copy, Variable::make(Int(32), last_name()));
             return Evaluate::make(0);
         }
         return IRMutator::visit(op);
+    }
+
+    // What is inside the loop, at one chunk.
+    Stmt outside_loop(const Stmt &s, const Expr &chunk) const {
+        Stmt at_chunk = common_subexpression_elimination(substitute(chunk_loop_->name, chunk, substitute(loop_lets_, s)));
+        for (const Expr &condition : conditions_)
+            at_chunk = IfThenElse::make(substitute(chunk_loop_->name, chunk, condition), at_chunk);
+        return at_chunk;
+    }
+
+    Expr last_chunk(const Call *op) {
+        if (!chunk_loop_) fail("the last chunk is asked for outside the loop over chunks");
+        last_chunk_ = simplify(substitute(loop_lets_, mutate(op->args[1])));
+        const Expr uses = substitute(lets_, last_chunk_);
+        for (const std::string &thread : threads_)
+            if (expr_uses_var(uses, thread)) fail("the last chunk depends on " + thread);
+        if (expr_uses_var(uses, chunk_loop_->name)) fail("the last chunk depends on " + chunk_loop_->name);
+        return const_true();
     }
 
     Stmt visit(const Store *op) override {
@@ -122,7 +154,10 @@ private:
         return is_state(op->name) || is_of_func(op->name, names_.final_state_copy) ? Evaluate::make(0) : IRMutator::visit(op);
     }
 
-    Expr visit(const Call *op) override { return is_any_marker(op) ? mutate(op->args[0]) : IRMutator::visit(op); }
+    Expr visit(const Call *op) override {
+        if (is_marker(op, last_chunk_marker)) return last_chunk(op);
+        return is_any_marker(op) ? mutate(op->args[0]) : IRMutator::visit(op);
+    }
 
     Expr output_index(const std::string &output, const std::vector<Expr> &point) {
         Expr index = 0;

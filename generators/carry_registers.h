@@ -17,9 +17,10 @@ struct CarryRegistersNames {
     std::string chunk_loop;                     // the Var of the chunk loop, serial inside a block
 };
 
-// Makes one array a thread of SB and S, which lives as long as the chunk loop; SB is computed at the first chunk only. Throws
-// Halide::CompileError if a thread would touch an element that is another's, or if the chunk loop is not serial or is cut in
-// parts.
+// Makes one array a thread of SB and S. SB is computed before the chunk loop; the loop ends after the last chunk of the block's
+// sequence, beyond which nothing may be copied out; the copy of S follows it. Throws Halide::CompileError if a thread would touch
+// an element that is another's, if the chunk loop is not serial or is cut in parts, or if the copy of S does not say which chunk
+// is the last, the same for all threads.
 Halide::Internal::IRMutator *make_carry_registers_pass(const CarryRegistersNames &names);
 
 }  // namespace halation

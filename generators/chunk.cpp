@@ -33,9 +33,10 @@ public:
             state_reads();
             solve();
             values_written();
+            if (in_.outputs_first) outputs();
             new_state();
         }
-        outputs();
+        if (!in_.outputs_first) outputs();
         results();
         return m_;
     }
@@ -51,7 +52,7 @@ private:
     Expr wanted(Expr inside, const Expr &c) const {
         if (!in_.wants_final_state.defined()) return inside;
         inside = inside && in_.wants_final_state;
-        return c.defined() ? inside && c == max((in_.tokens + m_.chunk - 1) / m_.chunk, 1) - 1 : inside;
+        return c.defined() ? inside && mark_last_chunk(c, max((in_.tokens + m_.chunk - 1) / m_.chunk, 1) - 1) : inside;
     }
 
     void state_reads() {
@@ -122,6 +123,7 @@ private:
 
         std::vector<Expr> reads;
         if (!m_.one_pass) reads.push_back(m_.state_reads(v, 0, 0, c, h));
+        if (in_.outputs_first) reads.push_back(m_.output_sums(v, 0, c, h));
         m_.state_after = Func("state_after");
         m_.state_after(v, d, c, h) = mark_state_after(m_.state_sums(v, d, c, h), v, d, reads);
         m_.final_state_copy = Func("final_state_copy");

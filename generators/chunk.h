@@ -42,6 +42,9 @@ struct ChunkInputs {
     // The final state is copied out by whole groups of key channels, of which those beyond K are masked: bounds that can be
     // proved.
     bool copies_padding = false;
+    // The outputs of a chunk come before its new state, which is then summed where it is kept: between the two no vectors are
+    // held.
+    bool outputs_first = false;
     // Of the solve inside a chunk. Float(32): in pairs of floats, where it counts.
     Halide::Type solve_type = Halide::Float(64);
     int chunk;             // C

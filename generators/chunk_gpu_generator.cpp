@@ -81,6 +81,7 @@ public:
         in.chunk = form == Form::recurrent ? 1 : machine.chunk;
         in.one_pass = false;
         in.copies_padding = true;
+        in.outputs_first = form == Form::recurrent;
         in.key_unroll = in.key_lanes = machine.key_rows;
         m_ = make_chunk(row, in);
 

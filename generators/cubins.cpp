@@ -78,18 +78,6 @@ void append_words(std::string *to, const void *words, size_t bytes) {
 
 }  // namespace
 
-std::string with_most_registers(const std::string &ptx, int registers) {
-    std::string changed;
-    size_t from = 0;
-    for (size_t at; (at = ptx.find(".entry ", from)) != std::string::npos;) {
-        const size_t body = ptx.find("\n{", at);
-        if (body == std::string::npos) throw CompileError("a function of a kernel's PTX has no body");
-        changed += ptx.substr(from, body - from) + "\n.maxnreg " + std::to_string(registers);
-        from = body;
-    }
-    return changed + ptx.substr(from);
-}
-
 std::string cuda_code(const std::string &ptx, const Cubins &cubins, const std::string &stem) {
     constexpr size_t alignment = 16;
     const std::string text = ptx.substr(0, ptx.find('\0'));

@@ -66,10 +66,8 @@ Halide::Internal::AbstractGeneratorPtr generator_of(const Variant &v) {
 void write_cuda_kernel(const Variant &v, const std::string &directory, const std::vector<std::string> &kinds,
                        const Cubins &cubins) {
     const std::string stem = directory + "/" + v.name;
-    const Halide::Module module = with_device_code(generator_of(v)->build_module(v.name), [&](const std::string &ptx) {
-        const int most_registers = v.scheduled() == Scheduled::recurrent ? gpu_machine(v.backend).most_decode_registers : 0;
-        return cuda_code(most_registers ? with_most_registers(ptx, most_registers) : ptx, cubins, stem);
-    });
+    const Halide::Module module = with_device_code(generator_of(v)->build_module(v.name),
+                                                   [&](const std::string &ptx) { return cuda_code(ptx, cubins, stem); });
     std::map<Halide::OutputFileType, std::string> files;
     for (const auto &[type, info] : Halide::Internal::get_output_info(module.target()))
         if (std::find(kinds.begin(), kinds.end(), info.name) != kinds.end()) files[type] = stem + info.extension;

@@ -79,10 +79,6 @@ struct GpuMachine {
     // serves several value channels at once. H200, prefill of gated and gated_delta, next to 32 x 1: 0.90, 0.93 of the time.
     int chunk_key_rows = 8, chunk_value_channels = 4;
     int product_rows = 16;  // key channels that a thread sums over in the products of tokens
-    // Registers that CUDA's compiler may give a thread where a chunk is one token, 0 being as many as it likes. With 96 a
-    // processor of an H200 has five blocks of 128 threads, which wait for memory together: 5 % (four with 128; with 80 some spill
-    // and all are slower).
-    int most_decode_registers = 96;
     // ssm: tokens in a chunk, elements of a channel's state in a thread's registers. hgrn, which has one element a channel:
     // tokens in a chunk; threads along channels where there are none along tokens. Both: threads along tokens in what is done by
     // tokens.

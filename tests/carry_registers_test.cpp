@@ -29,8 +29,12 @@ struct Small {
     const Expr V = initial.dim(0).extent();
     RDom token{0, chunk, "token"};
 
-    // `read_at`: the channel of `steps` that what channel v reads comes from.
-    explicit Small(const std::function<Expr(Expr)> &read_at = [](Expr channel) { return channel; }) {
+    // `read_at`: the channel of `steps` that what channel v reads comes from. `is_last`: of chunk c and channel v, whether the
+    // state is copied out.
+    explicit Small(
+        const std::function<Expr(Expr)> &read_at = [](Expr channel) { return channel; },
+        const std::function<Expr(const Small &)> &is_last =
+            [](const Small &s) { return halation::mark_last_chunk(s.c, s.tokens / chunk - 1); }) {
         initial.dim(0).set_min(0);
         before(v, c) = halation::mark_state_before(initial(v), v, 0);
         steps(v, i, c) = undef<float>();
@@ -38,7 +42,7 @@ struct Small {
         steps(v, token, c) = 2.0f * last + cast<float>(c * chunk + token);
         reads(v, i, c) = steps(read_at(v), i, c);
         after(v, c) = halation::mark_state_after(steps(v, chunk - 1, c), v, 0, {});
-        copy(v, c) = halation::mark_copy_out(after(v, c), {v}, v < V);
+        copy(v, c) = halation::mark_copy_out(after(v, c), {v}, v < V && is_last(*this));
         output(v, t) = halation::mark_copy_out(halation::in_order(reads(v, t % chunk, t / chunk), {copy(v, t / chunk)}), {v, t},
                                                const_true());
         final_state(v) = undef<float>();
@@ -132,6 +136,16 @@ TEST_CASE("carry in registers: what a thread keeps no other may touch") {
     small.schedule();
     const std::string kept = " of " + small.steps.name();
     CHECK_THAT(refusal(small), Catch::Contains("a thread touches elements" + kept) || Catch::Contains("an element" + kept));
+}
+
+TEST_CASE("carry in registers: the last chunk is the same for all threads of a block") {
+    const auto same = [](Expr channel) { return channel; };
+    Small unsaid(same, [](const Small &s) { return s.c == 3; });
+    unsaid.schedule();
+    CHECK_THAT(refusal(unsaid), Catch::Contains("does not say which chunk is the last"));
+    Small of_channel(same, [](const Small &s) { return halation::mark_last_chunk(s.c, s.v % 2); });
+    of_channel.schedule();
+    CHECK_THAT(refusal(of_channel), Catch::Contains("the last chunk depends on"));
 }
 
 TEST_CASE("carry in registers: what is kept must be in Stack") {

@@ -49,13 +49,6 @@ done
 
 }  // namespace
 
-TEST_CASE("Every function of a kernel gets the bound on registers, and nothing else changes") {
-    const std::string bound = with_most_registers(ptx, 64);
-    CHECK(bound == ".version 7.0\n.target sm_80\n.visible .entry one(\n\t.param .u64 a\n)\n.maxnreg 64\n{\n\tret;\n}\n"
-                   ".visible .entry two(\n\t.param .u64 a\n)\n.maxnreg 64\n{\n\t{ret;}\n}\n");
-    CHECK_THROWS_AS(with_most_registers(".visible .entry one(", 64), Halide::CompileError);
-}
-
 TEST_CASE("Device code has machine code for each architecture, and the PTX") {
     const Folder folder;
     const std::string code =
