@@ -72,7 +72,7 @@ const halation_row *find_row(const std::string &name) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    std::string backend = "cuda", only;
+    std::string backend = "cuda", only, type = "f32";
     std::vector<std::string> recurrences = {"linear", "retention",   "gated", "gla",   "gla_outer",         "rwkv6",
                                             "delta",  "gated_delta", "kda",   "rwkv7", "linear_normalized", "ssm",
                                             "hgrn",   "softmax"};
@@ -85,6 +85,9 @@ int main(int argc, char **argv) {
     app.add_option("--elements", elements, "N of ssm")->capture_default_str();
     app.add_option("--batch", batch, "sequences of the large decode")->capture_default_str();
     app.add_option("--tokens", tokens, "of the prefill")->capture_default_str();
+    app.add_option("--type", type, "of q, k, v and o; gates are float32")
+        ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+        ->capture_default_str();
     app.add_option("--only", only, "cases whose name has this word");
     CLI11_PARSE(app, argc, argv);
     try {
@@ -94,7 +97,8 @@ int main(int argc, char **argv) {
         std::optional<bench::CudaDriver> cuda;
         if (backend == "cuda") cuda.emplace(context);
         const double copy = cuda ? cuda->copy_speed() : 0;
-        std::printf("%s, H %lld, K = V = %lld, float32", device.name, static_cast<long long>(heads), static_cast<long long>(dim));
+        std::printf("%s, H %lld, K = V = %lld, %s", device.name, static_cast<long long>(heads), static_cast<long long>(dim),
+                    type.c_str());
         if (copy > 0) std::printf("; a copy moves %.0f GB/s, read and written", copy / 1e9);
         std::printf("\n\n%-18s %-24s %10s %10s %9s %8s %10s\n", "recurrence", "case", "us least", "us median", "GB/s", "of copy",
                     "GMAC/s");
@@ -116,6 +120,7 @@ int main(int argc, char **argv) {
                 if (!bench::has_heads(*row))
                     problem = {name.c_str(), 1, 1, bench::has_letter(*row, 'K') ? elements : 1, heads * dim};
                 problem.form = c.form;
+                problem.type = bench::type_named(type);
                 const bench::Inputs inputs(*row, problem, c.sizes);
                 const bench::Work work = bench::work_of(*row, problem, c.sizes);
                 problem.backend = backend.c_str();
