@@ -36,8 +36,8 @@ CallShape call_shape(const Variant &v) {
     const Recurrence recurrence = recurrence_named(v.recurrence);
     if (v.on_gpu()) {
         const GpuMachine &machine = gpu_machine(v.backend);
-        const int chunk = recurrence.generator == "halation_ssm"    ? machine.ssm_chunk
-                          : recurrence.generator == "halation_hgrn" ? machine.hgrn_chunk
+        const int chunk = recurrence.generator == "halation_ssm"    ? machine.ssm(false, v.key_dim != 0).chunk
+                          : recurrence.generator == "halation_hgrn" ? machine.hgrn(false).chunk
                           : v.form_value() == Form::parallel        ? 0
                                                                     : machine.chunk;
         return {v.form_value() == Form::recurrent ? 1 : chunk, 0, 0};

@@ -12,19 +12,24 @@ Expr bits_without_sign(Expr x) {
     return reinterpret<uint32_t>(x) & Internal::make_const(UInt(32), 0x7fffffffu);
 }
 
+// |r| <= log(2) / 2: e^r = 1 + r + r^2 q(r), q by minimax of the relative error (3e-9). The last step adds 1, so that only one
+// rounding counts.
+Expr polynomial_of_exp(const Expr &r) {
+    Expr p = 0.0013814544f;
+    for (float coefficient : {0.008368711f, 0.041668389f, 0.166665211f, 0.49999994f, 1.0f, 1.0f}) p = p * r + coefficient;
+    return p;
+}
+
 // e^x up to 128 log(2), the largest that is a float; 0 below the normal floats. 2^n e^r with |r| <= log(2) / 2; 2^n is added to
 // the exponent, of a float that is 1 or more where n is least and less where n is 128.
 //
 // Sixteen instructions where there are fused multiply-adds, which LLVM makes of these; only the bound must not be taken for one
 // that may lose a NaN. log(2) in one part: as a float it is 2e-9 too large, and a product with n is exact in a multiply-add.
-// e^r = 1 + r + r^2 q(r), q by minimax of the relative error (3e-9). The last step adds 1, so that only one rounding counts.
 Expr exp_of_float(Expr x) {
     const Expr least = Internal::make_const(Float(32), -87.33654f);
     const Expr bounded = strict_float(select(x < least, least, x));
     const Expr n = round(bounded * 1.44269504f), r = bounded - n * 0.693147182f;
-    Expr p = 0.0013814544f;
-    for (float coefficient : {0.008368711f, 0.041668389f, 0.166665211f, 0.49999994f, 1.0f, 1.0f}) p = p * r + coefficient;
-    const Expr result = reinterpret<float>(reinterpret<int32_t>(p) + (cast<int32_t>(n) << 23));
+    const Expr result = reinterpret<float>(reinterpret<int32_t>(polynomial_of_exp(r)) + (cast<int32_t>(n) << 23));
     return select(x < least, 0.0f, result);
 }
 
@@ -97,6 +102,20 @@ Expr saturated(Expr log_decay) {
 // The argument is bounded, not the result: a minimum with a large float may be simplified away.
 Expr decay_of(Expr x) {
     return select(not_a_number(x), x, exp_of_float(min(x, 88.0f)));
+}
+
+// e^x as in exp_of_float(), in fewer instructions: the argument has a bound above, so that 2^n is a float and a NaN stays one
+// throughout. With 1.5 * 2^23 added, the last bits of a float are the nearest integer n; a processor of CUDA rounds and converts
+// at an eighth of the rate at which it adds. What is below the least argument, minus infinity too, is told by its bits: of
+// floats, compilers think that none is a NaN.
+Expr saturated_decay(Expr log_decay) {
+    const auto constant = [](uint32_t value) { return Internal::make_const(UInt(32), value); };
+    const Expr x = saturated(log_decay), shift = Internal::make_const(Float(32), 12582912.0f);
+    const Expr shifted = strict_float(x * 1.44269504f + shift), n = strict_float(shifted - shift);
+    const Expr power = reinterpret<float>((reinterpret<uint32_t>(shifted) << 23) + constant(127u << 23));
+    const uint32_t next_below = 0xc2aeac50u, infinite = 0xff800000u;  // the float below -87.33654, minus infinity
+    const Expr is_below = reinterpret<uint32_t>(x) - constant(next_below) <= constant(infinite - next_below);
+    return select(is_below, 0.0f, polynomial_of_exp(x - n * 0.693147182f) * power);
 }
 
 // x = 2^n m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1).

@@ -20,6 +20,8 @@ Halide::Expr saturated(Halide::Expr log_decay);
 
 // e^x of a sum of such logarithms, at most the largest float.
 Halide::Expr decay_of(Halide::Expr x);
+// decay_of(saturated(log_decay)), in fewer instructions.
+Halide::Expr saturated_decay(Halide::Expr log_decay);
 
 // The logarithm of a positive, normal x; minus infinity for 0. Relatively precise near 1.
 Halide::Expr natural_log(Halide::Expr x);

@@ -13,7 +13,7 @@ namespace {
 
 ScanRow ssm() {
     ScanRow row;
-    row.decay = [](const Token &token) { return decay_of(saturated(token["dt"] * token["A"])); };
+    row.decay = [](const Token &token) { return saturated_decay(token["dt"] * token["A"]); };
     row.write = [](const Token &token) { return token["B"] * (token["dt"] * token["x"]); };
     row.read = [](const Token &token, const Expr &element) { return token["C"] * element; };
     row.output = [](const Token &token, const Expr &reads) {
@@ -26,7 +26,7 @@ ScanRow ssm() {
 
 ScanRow hgrn() {
     ScanRow row;
-    row.decay = [](const Token &token) { return decay_of(saturated(token["g"])); };
+    row.decay = [](const Token &token) { return saturated_decay(token["g"]); };
     row.write = [](const Token &token) { return token["v"]; };
     row.read = [](const Token &token, const Expr &element) { return token["scale"] * element; };
     row.output = [](const Token &, const Expr &reads) { return reads; };

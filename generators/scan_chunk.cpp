@@ -22,8 +22,10 @@ public:
 
     ScanChunk build() {
         m_.chunk = in_.chunk;
+        m_.channels = in_.channels;
+        m_.sequences = in_.sequences;
         m_.rows = one_element() ? 1 : in_.rows;
-        m_.groups = one_element() ? Expr(1) : (in_.elements + m_.rows - 1) / m_.rows;
+        m_.groups = one_element() ? Expr(1) : Internal::simplify((in_.elements + m_.rows - 1) / m_.rows);
         token_inputs();
         scan();
         outputs();
@@ -134,7 +136,12 @@ private:
         const Expr before = select(ti == 0, m_.state_before(v, er, g, c, h), m_.scanned(v, er, max(ti - 1, 0), g, c, h)[0]);
         const Expr kept_decay = m_.channel_inputs(v, ti, c, h)[0], kept_write = m_.channel_inputs(v, ti, c, h)[1];
         const Token kept = token_kept(er, ti);
-        const Expr decay = one_element() ? kept_decay : row_.decay(kept), write = one_element() ? kept_write : row_.write(kept);
+        if (!one_element()) {
+            m_.decays = Func("decays");
+            m_.decays(v, r, i, g, c, h) = row_.decay(token_kept(r, i));
+        }
+        const Expr decay = one_element() ? kept_decay : m_.decays(v, er, ti, g, c, h),
+                   write = one_element() ? kept_write : row_.write(kept);
         // Beyond the last token the state stays as it is, to the bit.
         const Expr after = select(token(ti) < in_.tokens && real_element(element(er)), decay * before + write, before);
         const Expr read_before = select(er == 0, 0.0f, m_.scanned(v, max(er - 1, 0), ti, g, c, h)[1]);
@@ -146,6 +153,7 @@ private:
         m_.group_reads = Func("group_reads");
         m_.group_reads(v, i, g, c, h) = m_.scanned(v, m_.rows - 1, i, g, c, h)[1];
         const RDom over_groups(0, m_.groups, "over_groups");
+        m_.over_groups = over_groups;
         m_.reads = Func("reads");
         m_.reads(v, i, c, h) += m_.group_reads(v, i, over_groups, c, h);
         m_.outputs = Func("outputs");

@@ -16,6 +16,7 @@ struct ScanChunkInputs {
     Halide::Func initial_state;                 // (v,n,h), (v,h) where a channel has one element
     std::map<std::string, Halide::Expr> scalars;
     Halide::Expr channels, elements;  // V, N; elements undefined: one
+    Halide::Expr sequences;           // how many there are
     // Functions of the Var h: tokens, whether it starts from initial_state, whether its final state is wanted, and where that
     // lies in the output.
     Halide::Expr tokens, has_initial_state, wants_final_state, final_row;
@@ -28,21 +29,25 @@ struct ScanChunk {
     // What a schedule calls the loop over chunks of the output, and that over tiles of channels around it.
     Halide::Var chunk_loop{"chunk_loop"}, tile_loop{"tile_loop"};
     int chunk, rows;
-    Halide::Expr groups;
+    Halide::Expr groups, channels, sequences;  // how many there are
 
     // From a token's inputs. Where a channel has one element, channel_inputs are its decay and what is written, and the other two
     // are undefined.
     Halide::Func channel_inputs, element_inputs;  // tuples: (v,i,c,h), (r,i,g,c,h)
     Halide::Func rates;                           // (v,r,g) A of ssm
     Halide::Func state_before;                    // (v,r,g,c,h), see carry.h
+    Halide::Func decays;                          // (v,r,i,g,c,h) of elements; undefined where a channel has one
     // (v,r,i,g,c,h) an element after token i, and the sum of what this token reads of its group up to it.
     Halide::Func scanned;
     Halide::RDom within;              // r and i of it, token after token
     Halide::Func group_reads, reads;  // (v,i,g,c,h), (v,i,c,h) their sum
-    Halide::Func outputs;             // (v,i,c,h)
-    Halide::Func state_after;         // (v,r,g,c,h)
-    Halide::Func final_state_copy;    // (v,r,g,c,h), see carry.h
-    Halide::Func output;              // (v,h,t)
+    Halide::RVar over_groups;
+    Halide::Func outputs;           // (v,i,c,h)
+    Halide::Func state_after;       // (v,r,g,c,h)
+    Halide::Func final_state_copy;  // (v,r,g,c,h), see carry.h
+    Halide::Func output;            // (v,h,t)
+
+    std::vector<Halide::Func> apart;  // by the schedule: those that get shared memory to themselves (shared_apart.h)
 };
 
 ScanChunk make_scan_chunk(const ScanRow &row, const ScanChunkInputs &inputs);

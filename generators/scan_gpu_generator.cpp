@@ -11,6 +11,7 @@
 #include "needless_barriers.h"
 #include "recurrence.h"
 #include "scan_chunk.h"
+#include "shared_apart.h"
 #include "thread_registers.h"
 
 namespace halation {
@@ -23,6 +24,7 @@ public:
     GeneratorParam<Form> form{"form", Form::chunkwise, {{"recurrent", Form::recurrent}, {"chunkwise", Form::chunkwise}}};
     GeneratorParam<Type> type{"type", Float(32)};
     GeneratorParam<Type> gate_type{"gate_type", Float(32)};
+    GeneratorParam<int> key_dim{"key_dim", 0};  // N; 0: any
 
     void configure() {
         const Recurrence row = recurrence_named(recurrence);
@@ -58,12 +60,16 @@ public:
         for (const auto &[name, scalar] : scalars_) in.scalars[name] = *scalar;
         in.channels = initial_state_->dim(0).extent();
         if (initial_state_->dimensions() == 3) in.elements = max(initial_state_->dim(1).extent(), 1);
+        if (key_dim != 0) in.elements = static_cast<int>(key_dim);
         in.tokens = batch.tokens(h);
         in.has_initial_state = batch.read_row(h) >= 0;
         in.wants_final_state = batch.write_row(h) >= 0;
         in.final_row = max(batch.write_row(h), 0);
-        in.chunk = form == Form::recurrent ? 1 : in.elements.defined() ? machine.ssm_chunk : machine.hgrn_chunk;
-        in.rows = machine.ssm_rows;
+        const bool decode = form == Form::recurrent;
+        tile_ = in.elements.defined() ? machine.ssm(decode, key_dim != 0) : machine.hgrn(decode);
+        in.chunk = tile_.chunk;
+        in.rows = tile_.rows;
+        in.sequences = batch.sequence_count;
         m_ = make_scan_chunk(scan_row(recurrence), in);
 
         const auto in_n = [&](const Expr &e) { return Internal::substitute("h", Expr(n_), e); };
@@ -96,9 +102,12 @@ public:
     }
 
     void schedule() {
-        scan_gpu(m_, placed_, gpu_machine(get_target()));
+        scan_gpu(m_, placed_, tile_, gpu_machine(get_target()));
+        std::vector<std::string> apart;
+        for (const Func &f : m_.apart) apart.push_back(f.name());
         ChunkAheadNames ahead{m_.chunk_loop.name(), {m_.channel_inputs.name()}};
         if (m_.element_inputs.defined()) ahead.staged.push_back(m_.element_inputs.name());
+        get_pipeline().add_custom_lowering_pass(make_shared_apart_pass(apart));
         get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass(ahead));
         get_pipeline().add_custom_lowering_pass(make_needless_barriers_pass());
         get_pipeline().add_custom_lowering_pass(make_barrier_memory_pass());
@@ -116,6 +125,7 @@ private:
     GeneratorOutput<Buffer<>> *o_ = nullptr, *final_state_ = nullptr;
     Func placed_, final_state_func_;
     ScanChunk m_;
+    ScanTile tile_{};
 };
 
 }  // namespace halation

@@ -35,9 +35,11 @@ void require_identifier(const std::string &name) {
 // What only kernels of the chunk algorithm can have: dims that are constants, and another schedule.
 void require_chunk_words(const Variant &v, const Recurrence &recurrence) {
     if (v.key_dim == 0 && v.value_dim == 0 && v.schedule.empty()) return;
-    if (recurrence.generator != "halation_chunk")
+    const bool elements = v.on_gpu() && recurrence.generator == "halation_ssm";  // may have a constant N
+    if (recurrence.generator != "halation_chunk" && !(elements && v.value_dim == 0))
         throw Halide::CompileError("key_dim, value_dim, schedule: kernels of recurrence " + v.recurrence +
                                    " are for any dims, with " + "Halation's schedule");
+    if (elements) return;
     if (!v.schedule.empty()) schedule_named(v.schedule);
     const int tile = v.machine().value_tile(v.form_value() == Form::recurrent);
     if (v.value_dim % tile != 0)

@@ -18,7 +18,7 @@ const GpuMachine gpu_machines[] = {
     {"cuda", "cuda-cuda_capability_80", true, true},
     {"opencl", "opencl-cl_doubles", true, false},
     // A block has 32 KB of shared memory on any Apple GPU, in which chunks of 4 leave every recurrence 320 key channels or more,
-    // and ssm's of 8 leave it 100 elements a channel.
+    // and ssm's of 8 leave it 108 elements a channel.
     {"metal", "metal", false, false, 4},
 };
 

@@ -39,6 +39,16 @@ struct CpuMachine {
     int parameter(const std::string &name) const { return own.at(name); }
 };
 
+// How a block of threads of a GPU goes through sequences of ssm and hgrn.
+struct ScanTile {
+    int chunk;          // tokens in a chunk
+    int channels;       // of a block: threads along channels
+    int rows;           // elements of a channel's state in a thread's registers, a group; hgrn has one
+    int token_threads;  // threads along tokens in what is done by tokens
+    int sequences = 1;  // that a block serves at most, one after the other; fewer where that leaves less than scan_blocks
+    int together = 1;   // tokens whose decays a thread reckons side by side, where N is known
+};
+
 // How a block of threads of a GPU shares out softmax attention: it has `queries` queries of a head, a tile, and goes through the
 // cache `keys` tokens at a time. Its threads are lanes x rows: a thread has keys / lanes scores and `channels` value channels of
 // each of queries / rows queries.
@@ -79,10 +89,20 @@ struct GpuMachine {
     // serves several value channels at once. H200, prefill of gated and gated_delta, next to 32 x 1: 0.90, 0.93 of the time.
     int chunk_key_rows = 8, chunk_value_channels = 4;
     int product_rows = 16;  // key channels that a thread sums over in the products of tokens
-    // ssm: tokens in a chunk, elements of a channel's state in a thread's registers. hgrn, which has one element a channel:
-    // tokens in a chunk; threads along channels where there are none along tokens. Both: threads along tokens in what is done by
-    // tokens.
-    int ssm_chunk = 8, ssm_rows = 4, hgrn_chunk = 32, hgrn_lanes = 128, scan_token_threads = 8;
+    // ssm and hgrn, a token at a time and by chunks; known: in a kernel for one N, which has less to ask of each element and
+    // three barriers a chunk. H200, 4096 channels, N 16, next to what is here, each alone: decode of 128 sequences 25 us; 34 with
+    // a sequence a block (which then reads A for each), 30 and 35 with 8 and 4 rows and two sequences. Prefill of 4096 tokens
+    // 0.38; 0.42 with chunks of 16, 0.41 with token after token, 0.45 with a row a thread, 0.63 with four. hgrn 0.106 ms; 0.126
+    // with chunks of 32.
+    ScanTile ssm_decode = {1, 32, 4, 1, 8}, ssm_prefill = {8, 16, 2, 8};
+    ScanTile ssm_known_decode = {1, 32, 16, 1, 8}, ssm_known_prefill = {32, 16, 2, 16, 1, 8};
+    ScanTile hgrn_decode = {1, 128, 1, 1}, hgrn_prefill = {64, 16, 1, 16};
+    int scan_blocks = 2048;  // as many as an H200 runs at once, of a warp and 128 registers a thread
+    const ScanTile &ssm(bool decode, bool known) const {
+        if (known) return decode ? ssm_known_decode : ssm_known_prefill;
+        return decode ? ssm_decode : ssm_prefill;
+    }
+    const ScanTile &hgrn(bool decode) const { return decode ? hgrn_decode : hgrn_prefill; }
     // softmax. Of many queries: 32 x 64 scores by 8 x 16 threads, 4 x 4 each, then 4 x 8 sums; with 168 registers a thread three
     // such blocks share a multiprocessor (CUDA), so that one computes while another waits. Of one query: each of 128 threads has
     // the score of a key, then a value channel.

@@ -9,28 +9,37 @@ using namespace Halide;
 // A block serves a tile of channels of one sequence for all chunks; a thread keeps a group of elements of one channel of the
 // state in registers throughout, and what the tokens of a chunk read of it. What crosses threads goes through shared memory: the
 // inputs of a chunk, which the groups share, and the sums over groups.
-void scan_gpu(ScanChunk &m, Func &placed, const GpuMachine &machine) {
-    const int C = m.chunk, rows = m.rows;
-    const bool alone = C == 1 && !m.element_inputs.defined();
-    const int tile = alone ? machine.hgrn_lanes : machine.value_lanes;
-    const int token_threads = std::min(C, machine.scan_token_threads);
+void scan_gpu(ScanChunk &m, Func &placed, const ScanTile &shape, const GpuMachine &machine) {
+    const int C = m.chunk, rows = m.rows, tile = shape.channels, token_threads = shape.token_threads;
+    // Of a known size, what comes from memory has shared memory to itself, into which a whole chunk is put at once
+    // (chunk_ahead.h).
+    const bool apart = machine.one_shared_array && Internal::is_const(m.groups);
     const Var c = m.chunk_loop, vo = m.tile_loop;
-    Var vi("vi"), i("i"), io("io"), ii("ii"), n("n");
+    Var vi("vi"), i("i"), io("io"), ii("ii"), n("n"), no("no"), ni("ni");
+
+    // A block that serves several sequences reads A once.
+    const Expr blocks = m.sequences * ((m.channels + tile - 1) / tile);
+    const Expr sequences = shape.sequences == 1 ? Expr(1) : clamp(blocks / machine.scan_blocks, 1, shape.sequences);
 
     placed.split(m.v, vo, vi, tile, TailStrategy::GuardWithIf)
         .split(m.t, c, i, C, TailStrategy::GuardWithIf)
         .split(i, io, ii, token_threads)
-        .reorder(io, vi, ii, c, vo, n)
+        .split(n, no, ni, sequences, TailStrategy::GuardWithIf)
+        .reorder(io, vi, ii, c, ni, vo, no)
         .never_partition_all()  // the loop over chunks must be whole; of the others, the parts are only more code
-        .gpu_blocks(vo, n)
+        .gpu_blocks(vo, no)
         .gpu_threads(vi, ii)
         .unroll(io);
 
     const auto in_chunk = [&](Func &f) -> Func & { return f.compute_at(placed, c); };
     const auto shared = [&](Func &f) -> Func & { return in_chunk(f).store_in(MemoryType::GPUShared); };
+    const auto staged = [&](Func &f) -> Func & {
+        if (!apart) return shared(f);
+        m.apart.push_back(f);
+        return in_chunk(f).store_in(MemoryType::Stack);
+    };
     const auto by_tokens = [&](Func &f) {
-        shared(f)
-            .bound(m.i, 0, C)
+        f.bound(m.i, 0, C)
             .bound_extent(m.v, tile)
             .split(m.i, io, ii, token_threads)
             .reorder(io, m.v, ii)
@@ -39,10 +48,10 @@ void scan_gpu(ScanChunk &m, Func &placed, const GpuMachine &machine) {
     };
 
     // ---- the inputs of the chunk's tokens
-    by_tokens(m.channel_inputs);
+    by_tokens(staged(m.channel_inputs));
     if (m.element_inputs.defined()) {
         Var ri("ri"), ro("ro"), rx("rx");
-        shared(m.element_inputs)
+        staged(m.element_inputs)
             .bound(m.r, 0, rows)
             .bound(m.i, 0, C)
             .fuse(m.r, m.i, ri)
@@ -63,17 +72,24 @@ void scan_gpu(ScanChunk &m, Func &placed, const GpuMachine &machine) {
             .gpu_threads(m.v, m.g);
     };
     if (m.rates.defined()) of_group(m.rates).compute_at(placed, vo);
-    for (Func f : {m.state_before, m.state_after}) in_chunk(of_group(f)).store_at(placed, vo).fold_storage(m.c, 1);
+    for (Func f : {m.state_before, m.state_after}) in_chunk(of_group(f)).store_at(placed, ni).fold_storage(m.c, 1);
     in_chunk(of_group(m.final_state_copy)).bound_extent(m.c, 1);
     in_chunk(of_group(m.scanned)).bound(m.i, 0, C).bound_extent(m.c, 1);
     m.scanned.reorder(m.r, m.i, m.v, m.g).unroll(m.i);
     m.scanned.update().reorder(m.within.x, m.within.y, m.v, m.g).unroll(m.within.x).unroll(m.within.y).gpu_threads(m.v, m.g);
+    if (m.decays.defined()) {
+        m.decays.compute_at(m.scanned, m.v).store_in(MemoryType::Register).bound(m.r, 0, rows).bound(m.i, 0, C);
+        m.decays.unroll(m.r).unroll(m.i);
+        // Token after token, each would wait for its own exponential; 6 % (H200). Halide's OpenCL has no selects of vectors.
+        if (apart && shape.together > 1) m.decays.vectorize(m.i, shape.together);
+    }
 
     // ---- the sums over groups, and the outputs
     shared(m.group_reads).bound(m.i, 0, C).bound_extent(m.v, tile).reorder(m.i, m.v, m.g).unroll(m.i).gpu_threads(m.v, m.g);
     // Through shared memory, since Halide does not see that token t % C of a thread is one token.
-    by_tokens(m.outputs);
+    by_tokens(shared(m.outputs));
     m.reads.compute_at(m.outputs, io).store_in(MemoryType::Register);
+    if (apart) m.reads.update().unroll(m.over_groups);
 }
 
 }  // namespace halation

@@ -18,7 +18,7 @@ void scan_cpu(Scan &scan, const CpuMachine &machine);
 // `placed`: the output of a batch, see batch.h; v, h and t are its Vars for value channels, value heads and tokens, n for
 // sequences.
 void chunk_gpu(Chunk &chunk, Halide::Func &placed, const GpuMachine &machine);
-void scan_gpu(ScanChunk &scan, Halide::Func &placed, const GpuMachine &machine);  // likewise, without heads
+void scan_gpu(ScanChunk &scan, Halide::Func &placed, const ScanTile &tile, const GpuMachine &machine);  // likewise, without heads
 void softmax_gpu(OnlineAttention &attention, Halide::Func &placed);
 void softmax_cpu(Attention &attention, bool decode, const CpuMachine &machine);
 void bidirectional_cpu(Bidirectional &bidirectional, const CpuMachine &machine);

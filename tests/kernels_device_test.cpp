@@ -83,6 +83,19 @@ private:
     }
 };
 
+bool is_ssm(const halation_row &row) {
+    return std::string(row.name) == "ssm";
+}
+
+// Sequence n gives alone, bit for bit, what it gave among all.
+void check_alone(const Problem &problem, const Kernel &kernel, const Results &all, int64_t n) {
+    const int64_t first = problem.offsets[static_cast<size_t>(n)], last = problem.offsets[static_cast<size_t>(n) + 1];
+    INFO(problem.text() << ", " << kernel.text() << ", sequence " << n);
+    const Results one = run(alone(problem, n), kernel);
+    CHECK(same_bits(cut_tokens(all.tensors.at("o"), first, last), one.tensors.at("o")));
+    CHECK(same_bits(row_of(all.tensors.at("final_state"), n), one.tensors.at("final_state")));
+}
+
 }  // namespace
 
 TEST_CASE("sizes around those of blocks and chunks") {
@@ -228,6 +241,35 @@ TEST_CASE("long sequences among many short ones, which go apart") {
                 CHECK(same_bits(cut_tokens(all["o"], first, last), run(alone(problem, n), {form, ""})["o"]));
             }
         }
+    });
+}
+
+TEST_CASE("ssm with N 16, which may have kernels of their own") {
+    Problem like = sizes(1, 0, 16, 70, 1, 1);
+    like.offsets = {0, 1, 1, 10, 74, 75, 150};
+    like.T = like.offsets.back();
+    each_problem(like, is_ssm, [](const Problem &problem) {
+        const auto wanted = expected(problem);
+        each_kernel(problem, [&](const Kernel &kernel) {
+            const Results all = run(problem, kernel);
+            check_close(all, wanted);
+            check_layouts(problem, kernel);
+            for (int64_t n = 0; n < problem.sequences(); n++) check_alone(problem, kernel, all, n);
+        });
+    });
+}
+
+TEST_CASE("blocks serve several sequences of ssm, one after the other, where there are thousands") {
+    Problem like = sizes(1, 0, 16, 33, 1, 1);
+    like.offsets = {0};
+    for (int64_t n = 0; n < 4501; n++) like.offsets.push_back(like.offsets.back() + n % 3);
+    like.T = like.offsets.back();
+    each_problem(like, is_ssm, [](const Problem &problem) {
+        if (problem.type != Type::f32) return;  // which block a sequence goes into is by number
+        const Kernel kernel{HALATION_FORM_RECURRENT, ""};
+        const Results all = run(problem, kernel);
+        check_close(all, expected(problem));
+        for (const int64_t n : {1, 2, 2000, 4500}) check_alone(problem, kernel, all, n);
     });
 }
 
