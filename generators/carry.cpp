@@ -8,6 +8,7 @@ using namespace Halide::Internal;
 const char *const state_before_marker = "halation_state_before";
 const char *const state_after_marker = "halation_state_after";
 const char *const copy_out_marker = "halation_copy_out";
+const char *const copy_out_too_marker = "halation_copy_out_too";
 const char *const in_order_marker = "halation_in_order";
 const char *const last_chunk_marker = "halation_last_chunk";
 
@@ -17,7 +18,7 @@ bool is_marker(const Call *call, const char *marker) {
 
 bool is_any_marker(const Call *call) {
     return is_marker(call, state_before_marker) || is_marker(call, state_after_marker) || is_marker(call, copy_out_marker) ||
-           is_marker(call, in_order_marker);
+           is_marker(call, copy_out_too_marker) || is_marker(call, in_order_marker);
 }
 
 namespace {
@@ -201,7 +202,10 @@ private:
 
     Stmt visit(const Free *op) override { return redirected(op->name) ? Evaluate::make(0) : IRMutator::visit(op); }
 
-    Expr visit(const Call *op) override { return is_any_marker(op) ? mutate(op->args[0]) : IRMutator::visit(op); }
+    Expr visit(const Call *op) override {
+        if (is_marker(op, copy_out_too_marker)) fail("a Func is copied out where it is computed, which only kernels for GPUs do");
+        return is_any_marker(op) ? mutate(op->args[0]) : IRMutator::visit(op);
+    }
 };
 
 }  // namespace
@@ -216,10 +220,10 @@ Expr mark_state_after(Expr value, Expr v, Expr d, const std::vector<Expr> &order
     return marker(state_after_marker, args);
 }
 
-Expr mark_copy_out(Expr value, const std::vector<Expr> &point, Expr inside) {
+Expr mark_copy_out(Expr value, const std::vector<Expr> &point, Expr inside, bool too) {
     std::vector<Expr> args = {value, inside};
     args.insert(args.end(), point.begin(), point.end());
-    return marker(copy_out_marker, args);
+    return marker(too ? copy_out_too_marker : copy_out_marker, args);
 }
 
 Expr in_order(Expr value, const std::vector<Expr> &order) {

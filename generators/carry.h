@@ -1,10 +1,11 @@
 // The state goes round the chunk loop. Halide's Funcs are pure in the chunk c, so nothing in the algorithm can say
-// that the state before chunk c + 1 is the state after chunk c. It is written with four markers, pure extern calls
+// that the state before chunk c + 1 is the state after chunk c. It is written with markers, pure extern calls
 // that the lowering pass below resolves:
 //
 //     state_before(S0, v, d)            what SB(v,d,c,h) is: the state before chunk c, S0 before the first
 //     state_after(new, v, d, order...)  what S(v,d,c,h) is: `new`, once everything in `order` has been computed
 //     copy_out(x, point, inside)        x, stored to an output at `point` where `inside`; that of S after the last chunk
+//     copy_out_too(x, point, inside)    the same, but x is stored where it belongs as well (carry_registers.h only)
 //     in_order(x, order...)             x, once everything in `order` has been computed
 //     last_chunk(c, last)               whether c is the last chunk, of sequences that have chunks of their own (GPUs only)
 //
@@ -24,13 +25,15 @@ namespace halation {
 
 Halide::Expr mark_state_before(Halide::Expr value, Halide::Expr v, Halide::Expr d);
 Halide::Expr mark_state_after(Halide::Expr value, Halide::Expr v, Halide::Expr d, const std::vector<Halide::Expr> &order);
-Halide::Expr mark_copy_out(Halide::Expr value, const std::vector<Halide::Expr> &point, Halide::Expr inside);
+// `too`: copy_out_too.
+Halide::Expr mark_copy_out(Halide::Expr value, const std::vector<Halide::Expr> &point, Halide::Expr inside, bool too = false);
 Halide::Expr in_order(Halide::Expr value, const std::vector<Halide::Expr> &order);
 Halide::Expr mark_last_chunk(Halide::Expr c, Halide::Expr last);
 
 // For the passes that resolve them.
-extern const char *const state_before_marker, *const state_after_marker, *const copy_out_marker, *const in_order_marker,
-                                                                                                     *const last_chunk_marker;
+extern const char *const state_before_marker, *const state_after_marker, *const copy_out_marker, *const copy_out_too_marker,
+                                                                                                     *const in_order_marker,
+                                                                                                         *const last_chunk_marker;
 bool is_marker(const Halide::Internal::Call *call, const char *marker);
 bool is_any_marker(const Halide::Internal::Call *call);
 

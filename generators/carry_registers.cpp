@@ -123,12 +123,17 @@ private:
     Stmt visit(const Store *op) override {
         const Call *call = op->value.as<Call>();
         if (const std::string *output = copied_to(op->name)) {
-            if (!call || !is_marker(call, copy_out_marker)) fail("a copy to an output must be the marker alone");
+            const bool too = call && is_marker(call, copy_out_too_marker);
+            if (!too && (!call || !is_marker(call, copy_out_marker))) fail("a copy to an output must be the marker alone");
             const std::vector<Expr> point(call->args.begin() + 2, call->args.end());
-            const Stmt store = Store::make(*output, mutate(call->args[0]), output_index(*output, point), Parameter(),
-                                           const_true(), ModulusRemainder());
+            const std::string name = op->name + ".copied";
+            const Expr value = mutate(call->args[0]), stored = too ? Variable::make(value.type(), name) : value;
+            Stmt copy = Store::make(*output, stored, output_index(*output, point), Parameter(), const_true(), ModulusRemainder());
             const Expr inside = simplify(mutate(op->predicate) && mutate(call->args[1]));
-            return is_const_one(inside) ? store : IfThenElse::make(inside, store);
+            if (!is_const_one(inside)) copy = IfThenElse::make(inside, copy);
+            if (!too) return copy;
+            const Stmt store = Store::make(op->name, stored, mutate(op->index), op->param, mutate(op->predicate), op->alignment);
+            return LetStmt::make(name, value, Block::make(store, copy));
         }
         if (!is_state(op->name)) return IRMutator::visit(op);
         stored_.insert(is_of_func(op->name, names_.state_before) ? names_.state_before : names_.state_after);

@@ -42,19 +42,6 @@ public:
     }
 
 private:
-    std::vector<Expr> final_place(std::vector<Expr> channels) const {
-        if (in_.final_place.empty()) channels.push_back(m_.h);
-        channels.insert(channels.end(), in_.final_place.begin(), in_.final_place.end());
-        return channels;
-    }
-
-    // Of many sequences, each is over after a chunk of its own.
-    Expr wanted(Expr inside, const Expr &c) const {
-        if (!in_.wants_final_state.defined()) return inside;
-        inside = inside && in_.wants_final_state;
-        return c.defined() ? inside && mark_last_chunk(c, max((in_.tokens + m_.chunk - 1) / m_.chunk, 1) - 1) : inside;
-    }
-
     void state_reads() {
         const Var &v = m_.v, &r = m_.r, &i = m_.i, &c = m_.c, &h = m_.h;
         m_.over_keys = RDom(0, m_.padded_key_dim, "key");
@@ -127,8 +114,9 @@ private:
         m_.state_after = Func("state_after");
         m_.state_after(v, d, c, h) = mark_state_after(m_.state_sums(v, d, c, h), v, d, reads);
         m_.final_state_copy = Func("final_state_copy");
-        m_.final_state_copy(v, d, c, h) =
-            mark_copy_out(m_.state_after(v, d, c, h), final_place({v, d}), wanted(v < in_.value_dim && d < in_.key_dim, c));
+        Expr inside = wanted(v < in_.value_dim && d < in_.key_dim);
+        if (in_.wants_final_state.defined()) inside = inside && mark_last_chunk(c, last_chunk());
+        m_.final_state_copy(v, d, c, h) = mark_copy_out(m_.state_after(v, d, c, h), final_place({v, d}), inside);
     }
 
     void results() {
@@ -137,12 +125,11 @@ private:
                    last_key = (in_.copies_padding ? m_.padded_key_dim : in_.key_dim) - 1;
         std::vector<Expr> copies;
         if (!m_.one_pass) copies = {m_.final_state_copy(v, 0, chunk, h), m_.final_state_copy(v, last_key, chunk, h)};
-        if (row_.normalized) {
+        if (row_.normalized && !in_.copies_normalizer) {
             m_.final_normalizer = Func("final_normalizer");
             m_.final_normalizer(d, h) = undef<float>();
             m_.final_normalizer_copy = Func("final_normalizer_copy");
-            m_.final_normalizer_copy(d, h) =
-                mark_copy_out(m_.normalizer(d, m_.chunks, h), final_place({d}), wanted(d < in_.key_dim, Expr()));
+            m_.final_normalizer_copy(d, h) = mark_copy_out(last_normalizer(d), final_place({d}), wanted(d < in_.key_dim));
             copies.push_back(m_.final_normalizer_copy(0, h));
             copies.push_back(m_.final_normalizer_copy(last_key, h));
         }

@@ -45,6 +45,9 @@ struct ChunkInputs {
     // The outputs of a chunk come before its new state, which is then summed where it is kept: between the two no vectors are
     // held.
     bool outputs_first = false;
+    // Of one token: the normalizer is copied out where it is computed (carry_registers.h).
+    bool copies_normalizer = false;
+    int normalizer_chunks = 1;  // the normalizer is computed for a multiple of so many chunks
     // Of the solve inside a chunk. Float(32): in pairs of floats, where it counts.
     Halide::Type solve_type = Halide::Float(64);
     int chunk;             // C
@@ -104,9 +107,10 @@ struct Chunk {
     Halide::Func products;                         // (w,j,i,c,h) masked; with a solve a tuple of both, see ChunkBuilder::product
     Halide::RDom query_keys, solve_keys;
 
-    // Normalized rows: z before chunk c = 0 .. chunks, and q^T z of every token.
-    Halide::Func normalizer, normalizer_sums, denominators;  // (d,c,h), (i,c,h), (i,c,h)
-    Halide::RDom normalizer_keys;
+    // Normalized rows: what chunk c writes to z, z before chunk c = 0 .. chunks (of one token: after it), and
+    // q^T z of every token.
+    Halide::Func normalizer_writes, normalizer, normalizer_sums, denominators;  // (d,c,h), (d,c,h), (i,c,h), (i,c,h)
+    Halide::RDom normalizer_turns, normalizer_keys;
 
     // ---- from chunk to chunk
     Halide::Func state_before;      // (v,d,c,h), see carry.h; parallel: the initial state (v,d,h)
@@ -130,7 +134,7 @@ struct Chunk {
     Halide::Func output;                 // (v,h,t) of the output type: o
     Halide::Func final_state;            // (v,d,h)
     Halide::Func final_normalizer;       // (d,h), for normalized rows
-    Halide::Func final_normalizer_copy;  // (d,h), see carry.h; not in the parallel form
+    Halide::Func final_normalizer_copy;  // (d,h), see carry.h; not in the parallel form, nor if copies_normalizer
 };
 
 // Recurrent and chunkwise: the state is carried from chunk to chunk.

@@ -70,6 +70,20 @@ Expr ChunkBuilder::value_between(Expr v, Expr r, Expr j, Expr i, Expr c) const {
     return select(exclusive(r), m_.value_decays.between(v, j, max(i - 1, 0), c, m_.h), m_.value_decays.between(v, j, i, c, m_.h));
 }
 
+std::vector<Expr> ChunkBuilder::final_place(std::vector<Expr> channels) const {
+    if (in_.final_place.empty()) channels.push_back(m_.h);
+    channels.insert(channels.end(), in_.final_place.begin(), in_.final_place.end());
+    return channels;
+}
+
+Expr ChunkBuilder::wanted(Expr inside) const {
+    return in_.wants_final_state.defined() ? inside && in_.wants_final_state : inside;
+}
+
+Expr ChunkBuilder::last_chunk() const {
+    return max((in_.tokens + m_.chunk - 1) / m_.chunk, 1) - 1;
+}
+
 Expr ChunkBuilder::initial_state(Expr v, Expr d) const {
     const Expr load = in_.initial_state(within(v, in_.value_dim), within(d, in_.key_dim), m_.h);
     Expr inside = likely(v < in_.value_dim) && likely(d < in_.key_dim);

@@ -51,8 +51,16 @@ protected:
     Expr value_between(Expr v, Expr r, Expr j, Expr i, Expr c) const;
     // The state after all decays of a chunk.
     Expr decayed_by_chunk(Expr state, Expr v, Expr d, Expr c) const;
+    // z after all chunks.
+    Expr last_normalizer(Expr d) const;
     // o from the sum over the state: divided by q^T z in normalized rows.
     Expr normalized(Expr sum, Expr i, Expr c) const;
+
+    // Where the final state lies in the outputs, whether it is wanted, and after which chunk: of many sequences, each has one of
+    // its own.
+    std::vector<Expr> final_place(std::vector<Expr> channels) const;
+    Expr wanted(Expr inside) const;
+    Expr last_chunk() const;
 
     // The initial state and normaliser, zero beyond their last channels.
     Expr initial_state(Expr v, Expr d) const;

@@ -82,6 +82,8 @@ public:
         in.one_pass = false;
         in.copies_padding = true;
         in.outputs_first = form == Form::recurrent;
+        in.copies_normalizer = form == Form::recurrent;
+        in.normalizer_chunks = form == Form::recurrent ? 1 : machine.normalizer_chunks;
         in.key_unroll = in.key_lanes = machine.key_rows;
         m_ = make_chunk(row, in);
 
@@ -119,7 +121,10 @@ public:
         names.final_state_copy = m_.final_state_copy.name();
         names.copies[m_.final_state_copy.name()] = final_state_func_.name();
         names.copies[placed_.name()] = placed_.name();
-        if (row.normalized) names.copies[m_.final_normalizer_copy.name()] = final_normalizer_func_.name();
+        if (row.normalized) {
+            const Func &copied = form == Form::recurrent ? m_.normalizer : m_.final_normalizer_copy;
+            names.copies[copied.name()] = final_normalizer_func_.name();
+        }
         names.chunk_loop = m_.chunk_loop.name();
         get_pipeline().add_custom_lowering_pass(make_guard_pass());
         get_pipeline().add_custom_lowering_pass(make_carry_registers_pass(names));

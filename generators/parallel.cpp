@@ -210,7 +210,7 @@ private:
         m_.final_state(v, d, h) = m_.state_sums(v, d, h);
         if (row_.normalized) {
             m_.final_normalizer = Func("final_normalizer");
-            m_.final_normalizer(d, h) = m_.normalizer(d, m_.chunks, h);
+            m_.final_normalizer(d, h) = last_normalizer(d);
         }
     }
 };

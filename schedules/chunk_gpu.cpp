@@ -99,18 +99,39 @@ void prepared_vectors(Chunk &m) {
     in_registers(m.decays.whole_log, {});
 }
 
-// The normaliser goes from chunk to chunk in a launch of its own.
-void prepared_normalizer(Chunk &m, int rows) {
-    prepared(m.normalizer, m.d, m.h);
-    prepared(m.final_normalizer_copy, m.d, m.h);
-    // What the outputs are divided by: a block for the tokens of a chunk, whose threads share out the key channels.
-    SplitSum sums = split_sum(m.normalizer_sums, m.normalizer_keys.x, rows);
-    Func denominators = m.denominators.in();
-    denominators.compute_root().never_partition_all().bound(m.i, 0, m.chunk).reorder(m.i, m.c, m.h).gpu_blocks(m.c, m.h);
-    denominators.gpu_threads(m.i);
-    sums.handed.compute_at(denominators, m.c).bound(m.i, 0, m.chunk).reorder(m.i, sums.group).gpu_threads(m.i, sums.group);
-    sums.summed.compute_at(sums.handed, m.i);
-    for (Func *f : {&m.normalizer_sums, &m.denominators}) f->compute_at(denominators, m.i).store_in(MemoryType::Register);
+// The normaliser goes from chunk to chunk in a launch of its own, in which a thread has one of its channels.
+void prepared_normalizer(Chunk &m, const GpuMachine &machine) {
+    if (m.chunk > 1) {
+        prepared_channels(m.normalizer_writes, {}, m);
+    } else {
+        // What the block of the state has in shared memory is not for others.
+        m.writes.clone_in(m.writes_to_end.clone_in(m.normalizer_writes));
+        if (m.decays.step.defined()) m.decays.step.clone_in(m.decays.whole.clone_in(m.normalizer));
+    }
+    if (m.final_normalizer_copy.defined()) prepared(m.final_normalizer_copy, m.d, m.h);
+    Var block("block"), thread("thread");
+    RVar turns("turns"), turn("turn");
+    m.normalizer.compute_root();
+    m.normalizer.update()
+        .never_partition_all()
+        .split(m.d, block, thread, prepare_threads, TailStrategy::GuardWithIf)
+        .split(m.normalizer_turns.x, turns, turn, m.chunk > 1 ? machine.normalizer_chunks : 1, TailStrategy::GuardWithIf)
+        .reorder(turn, turns, thread, block, m.h)
+        .gpu_blocks(block, m.h)
+        .gpu_threads(thread)
+        .unroll(turn);
+}
+
+// What becomes of the update of f, which goes over key channels, for all chunks: a block for the tokens of a chunk, whose threads
+// share out the key channels.
+void prepared_of_keys(const Chunk &m, Func result, Func &f, int rows) {
+    const Var token = f.args()[0];
+    SplitSum sums = split_sum(f, f.rvars().at(0), rows);
+    result.compute_root().never_partition_all().bound(token, 0, m.chunk).reorder(token, m.c, m.h).gpu_blocks(m.c, m.h);
+    result.gpu_threads(token);
+    sums.handed.compute_at(result, m.c).bound(token, 0, m.chunk).reorder(token, sums.group).gpu_threads(token, sums.group);
+    sums.summed.compute_at(sums.handed, token);
+    f.compute_at(result, token).store_in(MemoryType::Register);
 }
 
 // Products of tokens of a chunk, for all chunks: a block for each chunk of a head. A thread has one writing token, all that see
@@ -172,12 +193,17 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
         for (const VarOrRVar &loop : own) f.unroll(loop);
     };
 
-    const bool normalized = m.normalizer.defined(), with_vectors = normalized || (m.key_decay && C > 1);
+    const bool normalized = m.normalizer.defined(), with_vectors = C > 1 && (normalized || m.key_decay);
     if (with_vectors) prepared_vectors(m);
-    if (normalized) prepared_normalizer(m, machine.product_rows);
-    for (Func &f : m.features) prepared(f, m.c, m.h);
+    if (normalized) prepared_normalizer(m, machine);
+    Func denominators = normalized && C > 1 ? m.denominators.in() : Func();
+    if (denominators.defined()) {
+        prepared_of_keys(m, denominators, m.normalizer_sums, machine.product_rows);
+        m.denominators.compute_at(denominators, m.i).store_in(MemoryType::Register);
+    }
+    for (Func &f : m.features) prepared_of_keys(m, f.in(), f, machine.product_rows);
     Func reads = m.reads, writes = m.writes;  // those that meet the state
-    if (C > 1 || normalized) {
+    if (C > 1) {
         reads = m.reads.clone_in(m.reads_from_start);
         writes = m.writes.clone_in(m.writes_to_end);
         prepared_products(m, machine.product_rows);
@@ -224,7 +250,9 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
     token_vectors(writes, m.w, m.writers, m.j);
     if (m.key_decay && C > 1) {
         Var dy("dy"), dx("dx");
-        staged(m.decays.whole.in()).split(m.d, dy, dx, tile, TailStrategy::RoundUp).gpu_threads(dx, dy);
+        staged(normalized ? m.decays.whole.in(m.state_sums) : m.decays.whole.in())
+            .split(m.d, dy, dx, tile, TailStrategy::RoundUp)
+            .gpu_threads(dx, dy);
     }
     if (m.value_decay) {
         DecayFuncs &f = m.value_decays;
@@ -255,7 +283,7 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
     if (m.beta.defined()) staged(m.beta).bound(m.i, 0, C).bound_extent(m.v, tile).gpu_threads(m.v, m.i);
     std::vector<Func> readers = {m.output_sums};
     if (m.solved.defined()) readers.push_back(m.solved);
-    if (C > 1 && !normalized) {
+    if (C > 1) {
         staged(m.products.in(readers))
             .bound(m.w, 0, m.writers)
             .bound(m.j, 0, C)
@@ -264,7 +292,8 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
             .unroll(m.w)
             .gpu_threads(m.j, m.i);
     }
-    if (m.decays.step.defined() && !m.key_decay && !normalized) {
+    if (denominators.defined()) staged(denominators.in(m.output)).bound(m.i, 0, C).gpu_threads(m.i);
+    if (m.decays.step.defined() && !m.key_decay && !(normalized && C > 1)) {
         if (C == 1) {
             staged(m.decays.step).bound(m.i, 0, 1).gpu_threads(m.i);
         } else {
@@ -284,13 +313,23 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
     }
 
     // ---- the product of the query and the key of one token: as a loop of each thread it was half of the time of decode (H200)
-    if (C == 1 && !normalized) {
+    if (C == 1) {
         SplitSum split = split_sum(m.query_sums, m.query_keys.x, rows);
         in_chunk(split.handed).bound(m.w, 0, m.writers).reorder(m.w, split.group).unroll(m.w).gpu_threads(split.group);
         split.summed.compute_at(split.handed, split.group).unroll(m.w);
         split.summed.update().reorder(m.w, split.row).unroll(m.w).unroll(split.row);
         m.query_sums.compute_at(m.output_sums, m.v).store_in(MemoryType::Register);
         if (apart) m.query_sums.update().unroll(split.groups);
+    }
+    if (C == 1 && normalized) {
+        SplitSum split = split_sum(m.normalizer_sums, m.normalizer_keys.x, machine.product_rows);
+        Var dy("dy"), dx("dx");
+        staged(m.normalizer.in(split.summed)).split(m.d, dy, dx, tile, TailStrategy::RoundUp).gpu_threads(dx, dy);
+        in_chunk(split.handed).bound(m.i, 0, 1).gpu_threads(split.group);
+        split.summed.compute_at(split.handed, split.group);
+        split.summed.update().unroll(split.row);
+        m.normalizer_sums.compute_at(placed, vi).store_in(MemoryType::Register);
+        if (apart) m.normalizer_sums.update().unroll(split.groups);
     }
 
     // ---- the products of the readers with the state

@@ -280,6 +280,9 @@ TEST_CASE("carry: what the markers must be") {
           }) == "the state after a chunk must be the marker alone");
     CHECK(refused([](Pieces &p) { p.copy_value = p.copy_value + 1.0f; }) == "a copy to an output must be the marker alone");
     CHECK(refused([](Pieces &p) { p.copy_value = p.after_value; }) == "a copy to an output must be the marker alone");
+    CHECK(refused([](Pieces &p) {
+              p.copy_value = halation::mark_copy_out(p.after_value, {p.v, p.d}, const_true(), true);
+          }) == "a copy to an output must be the marker alone");
 }
 
 TEST_CASE("carry: the state is not read after it was replaced") {
