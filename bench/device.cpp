@@ -72,7 +72,7 @@ const halation_row *find_row(const std::string &name) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    std::string backend = "cuda", only, type = "f32";
+    std::string backend = "cuda", only, type = "f32", state_type = "f32";
     std::vector<std::string> recurrences = {"linear", "retention",   "gated", "gla",   "gla_outer",         "rwkv6",
                                             "delta",  "gated_delta", "kda",   "rwkv7", "linear_normalized", "ssm",
                                             "hgrn",   "softmax"};
@@ -88,6 +88,9 @@ int main(int argc, char **argv) {
     app.add_option("--type", type, "of q, k, v and o; gates are float32")
         ->check(CLI::IsMember({"f32", "f16", "bf16"}))
         ->capture_default_str();
+    app.add_option("--state-type", state_type, "what states are stored as")
+        ->check(CLI::IsMember({"f32", "bf16"}))
+        ->capture_default_str();
     app.add_option("--only", only, "cases whose name has this word");
     CLI11_PARSE(app, argc, argv);
     try {
@@ -97,8 +100,8 @@ int main(int argc, char **argv) {
         std::optional<bench::CudaDriver> cuda;
         if (backend == "cuda") cuda.emplace(context);
         const double copy = cuda ? cuda->copy_speed() : 0;
-        std::printf("%s, H %lld, K = V = %lld, %s", device.name, static_cast<long long>(heads), static_cast<long long>(dim),
-                    type.c_str());
+        std::printf("%s, H %lld, K = V = %lld, %s, states in %s", device.name, static_cast<long long>(heads),
+                    static_cast<long long>(dim), type.c_str(), state_type.c_str());
         if (copy > 0) std::printf("; a copy moves %.0f GB/s, read and written", copy / 1e9);
         std::printf("\n\n%-18s %-24s %10s %10s %9s %8s %10s\n", "recurrence", "case", "us least", "us median", "GB/s", "of copy",
                     "GMAC/s");
@@ -121,6 +124,7 @@ int main(int argc, char **argv) {
                     problem = {name.c_str(), 1, 1, bench::has_letter(*row, 'K') ? elements : 1, heads * dim};
                 problem.form = c.form;
                 problem.type = bench::type_named(type);
+                problem.state_type = bench::type_named(state_type);
                 const bench::Inputs inputs(*row, problem, c.sizes);
                 const bench::Work work = bench::work_of(*row, problem, c.sizes);
                 problem.backend = backend.c_str();

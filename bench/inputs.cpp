@@ -61,8 +61,8 @@ Inputs::Inputs(const halation_row &row, const halation_problem &problem, const S
     }
     Memory &o = allocate("o", row.output_dims, problem.type);
     tensors_.push_back({"o", Tensor(o.bytes.get(), problem.type, o.shape)});
-    if (row.state_dims) add_state("initial_state", "final_state", row.state_dims, all);
-    if (row.normalizer_dims) add_state("initial_normalizer", "final_normalizer", row.normalizer_dims, all);
+    if (row.state_dims) add_state("initial_state", "final_state", row.state_dims, problem.state_type, all);
+    if (row.normalizer_dims) add_state("initial_normalizer", "final_normalizer", row.normalizer_dims, float32, all);
 }
 
 Inputs::Memory &Inputs::allocate(const std::string &name, const char *dims, DLDataType type) {
@@ -104,10 +104,10 @@ void Inputs::add(const std::string &name, const char *dims, DLDataType type) {
 }
 
 // From zero on, the calls that warm up make it what it is.
-void Inputs::add_state(const char *initial, const char *final, const char *dims, bool filled) {
-    Memory &memory = allocate(initial, dims, float32);
-    if (filled) fill(initial, memory, float32);
-    tensors_.push_back({initial, Tensor(memory.bytes.get(), float32, memory.shape)});
+void Inputs::add_state(const char *initial, const char *final, const char *dims, DLDataType type, bool filled) {
+    Memory &memory = allocate(initial, dims, type);
+    if (filled) fill(initial, memory, type);
+    tensors_.push_back({initial, Tensor(memory.bytes.get(), type, memory.shape)});
     tensors_.push_back({final, tensors_.back().second});
 }
 

@@ -44,7 +44,7 @@ private:
     };
     Memory &allocate(const std::string &name, const char *dims, DLDataType type);
     void add(const std::string &name, const char *dims, DLDataType type);
-    void add_state(const char *initial, const char *final, const char *dims, bool filled);
+    void add_state(const char *initial, const char *final, const char *dims, DLDataType type, bool filled);
     void fill(const std::string &name, Memory &memory, DLDataType type);
     std::vector<double> vector_of(const std::string &name, size_t size);
 

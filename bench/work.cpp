@@ -63,7 +63,7 @@ Work work_of(const halation_row &row, const halation_problem &problem, const Siz
     }
     add(row.output_dims, problem.type, 1);
     // Read and written.
-    if (row.state_dims) add(row.state_dims, halation::float32, 2);
+    if (row.state_dims) add(row.state_dims, problem.state_type, 2);
     if (row.normalizer_dims) add(row.normalizer_dims, halation::float32, 2);
     return work;
 }

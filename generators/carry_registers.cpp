@@ -89,14 +89,14 @@ private:
         if (op->is_producer && is_of_func(op->name, names_.state_before)) {
             if (!chunk_loop_) fail("the state before a chunk is computed outside the loop over chunks");
             // At the first chunk only: before the loop, so that it is on its way while other things are.
-            first_ = outside_loop(IRMutator::visit(op), chunk_loop_->min);
+            first_ = read_either(outside_loop(IRMutator::visit(op), chunk_loop_->min), names_.bits);
             return Evaluate::make(0);
         }
         if (op->is_producer && chunk_loop_ && is_of_func(op->name, names_.final_state_copy)) {
             // After the loop, in which its addresses would take a register for each element.
             const Stmt copy = IRMutator::visit(op);
             if (!last_chunk_.defined()) fail("the copy of " + names_.state_after + " does not say which chunk is the last");
-            last_ = outside_loop(copy, Variable::make(Int(32), last_name()));
+            last_ = write_either(outside_loop(copy, Variable::make(Int(32), last_name())), names_.bits);
             return Evaluate::make(0);
         }
         return IRMutator::visit(op);

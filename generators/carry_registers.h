@@ -3,6 +3,8 @@
 #ifndef HALATION_GENERATORS_CARRY_REGISTERS_H
 #define HALATION_GENERATORS_CARRY_REGISTERS_H
 
+#include "state_bits.h"
+
 #include <Halide.h>
 
 #include <map>
@@ -15,6 +17,7 @@ struct CarryRegistersNames {
     std::string state_before, state_after, final_state_copy;
     std::map<std::string, std::string> copies;  // the Funcs that are copied out, and the outputs they go to
     std::string chunk_loop;                     // the Var of the chunk loop, serial inside a block
+    StateBits bits;
 };
 
 // Makes one array a thread of SB and S. SB is computed before the chunk loop; the loop ends after the last chunk of the block's

@@ -32,14 +32,18 @@ public:
         for (const RowInput &input : row.inputs)
             inputs_[input.name] = add_input<Buffer<>>(input.name, type_of_bits(type_of(input)), rank_in_batch(input.dims));
         initial_state_ = add_input<Buffer<>>("initial_state", Float(32), 4);
+        initial_state_bits_ = add_input<Buffer<>>("initial_state_bits", UInt(16), 4);
         if (row.normalized) initial_normalizer_ = add_input<Buffer<>>("initial_normalizer", Float(32), 3);
         sequences_ = add_input<Buffer<>>("sequences", Int(32), 2);
         scale_ = add_input<float>("scale");
+        reads_bits_ = add_input<int32_t>("reads_bits");
+        writes_bits_ = add_input<int32_t>("writes_bits");
         most_tokens_ = add_input<int32_t>("most_tokens");
         key_head_step_ = add_input<int32_t>("key_head_step");
         key_heads_ = add_input<int32_t>("key_heads");
         o_ = add_output<Buffer<>>("o", type_of_bits(type), 4);
         final_state_ = add_output<Buffer<>>("final_state", Float(32), 4);
+        final_state_bits_ = add_output<Buffer<>>("final_state_bits", UInt(16), 4);
         if (row.normalized) final_normalizer_ = add_output<Buffer<>>("final_normalizer", Float(32), 3);
     }
 
@@ -96,20 +100,23 @@ public:
         placed_(v_, g_, t_, n_) = mark_copy_out(select(in_h(batch.skipped(h)), cast(value.type(), 0), value),
                                                 {v_, g_, in_h(batch.first_token(h)) + t_, in_h(batch.batch(h))}, inside);
         *o_ = placed_;
-        const auto undefined = [](const std::string &name, const std::vector<Var> &point) {
+        const auto undefined = [](const std::string &name, const std::vector<Var> &point, Type type = Float(32)) {
             Func f(name);
-            f(point) = undef<float>();
+            f(point) = undef(type);
             return f;
         };
         final_state_func_ = undefined("final_state", {v_, Var("d"), g_, n_});
         *final_state_ = final_state_func_;
-        std::vector<GeneratorOutput<Buffer<>> *> outputs = {o_, final_state_};
+        final_state_bits_func_ = undefined("final_state_bits", {v_, Var("d"), g_, n_}, UInt(16));
+        *final_state_bits_ = final_state_bits_func_;
+        std::vector<GeneratorOutput<Buffer<>> *> outputs = {o_, final_state_, final_state_bits_};
         if (row.normalized) {
             final_normalizer_func_ = undefined("final_normalizer", {Var("d"), g_, n_});
             *final_normalizer_ = final_normalizer_func_;
             outputs.push_back(final_normalizer_);
         }
         for (auto *output : outputs) any_layout(*output);
+        any_layout(*initial_state_bits_);
         placed_.bound(v_, 0, in.value_dim)
             .bound(t_, 0, in.most_tokens)
             .bound(g_, 0, batch.value_heads)
@@ -126,6 +133,7 @@ public:
             names.copies[copied.name()] = final_normalizer_func_.name();
         }
         names.chunk_loop = m_.chunk_loop.name();
+        names.bits = {final_state_func_.name(), final_state_bits_func_.name(), *reads_bits_, *writes_bits_};
         get_pipeline().add_custom_lowering_pass(make_guard_pass());
         get_pipeline().add_custom_lowering_pass(make_carry_registers_pass(names));
     }
@@ -147,11 +155,13 @@ private:
 
     Var v_{"v"}, g_{"g"}, t_{"t"}, n_{"n"};
     std::map<std::string, GeneratorInput<Buffer<>> *> inputs_;
-    GeneratorInput<Buffer<>> *initial_state_ = nullptr, *initial_normalizer_ = nullptr, *sequences_ = nullptr;
+    GeneratorInput<Buffer<>> *initial_state_ = nullptr, *initial_state_bits_ = nullptr, *initial_normalizer_ = nullptr,
+                             *sequences_ = nullptr;
     GeneratorInput<float> *scale_ = nullptr;
-    GeneratorInput<int32_t> *most_tokens_ = nullptr, *key_head_step_ = nullptr, *key_heads_ = nullptr;
-    GeneratorOutput<Buffer<>> *o_ = nullptr, *final_state_ = nullptr, *final_normalizer_ = nullptr;
-    Func placed_, final_state_func_, final_normalizer_func_;
+    GeneratorInput<int32_t> *reads_bits_ = nullptr, *writes_bits_ = nullptr, *most_tokens_ = nullptr, *key_head_step_ = nullptr,
+                            *key_heads_ = nullptr;
+    GeneratorOutput<Buffer<>> *o_ = nullptr, *final_state_ = nullptr, *final_state_bits_ = nullptr, *final_normalizer_ = nullptr;
+    Func placed_, final_state_func_, final_state_bits_func_, final_normalizer_func_;
     Chunk m_;
 };
 

@@ -33,11 +33,15 @@ public:
         for (const std::string &name : scan_row(recurrence).asked_for)
             scalars_["has_" + name] = add_input<int32_t>("has_" + name);
         initial_state_ = add_input<Buffer<>>("initial_state", Float(32), rank_in_batch(row.state_dims));
+        initial_state_bits_ = add_input<Buffer<>>("initial_state_bits", UInt(16), rank_in_batch(row.state_dims));
         sequences_ = add_input<Buffer<>>("sequences", Int(32), 2);
         scale_ = add_input<float>("scale");
+        reads_bits_ = add_input<int32_t>("reads_bits");
+        writes_bits_ = add_input<int32_t>("writes_bits");
         most_tokens_ = add_input<int32_t>("most_tokens");
         o_ = add_output<Buffer<>>("o", type_of_bits(type), rank_in_batch(row.output_dims));
         final_state_ = add_output<Buffer<>>("final_state", Float(32), rank_in_batch(row.state_dims));
+        final_state_bits_ = add_output<Buffer<>>("final_state_bits", UInt(16), rank_in_batch(row.state_dims));
     }
 
     void generate() {
@@ -78,13 +82,15 @@ public:
         placed_(v_, t_, n_) = mark_copy_out(select(in_n(batch.skipped(h)), cast(value.type(), 0), value),
                                             {v_, in_n(batch.first_token(h)) + t_, in_n(batch.batch(h))}, t_ < in_n(in.tokens));
         *o_ = placed_;
+        const std::vector<Var> of_state = in.elements.defined() ? std::vector<Var>{v_, Var("d"), n_} : std::vector<Var>{v_, n_};
         final_state_func_ = Func("final_state");
-        if (in.elements.defined())
-            final_state_func_(v_, Var("d"), n_) = undef<float>();
-        else
-            final_state_func_(v_, n_) = undef<float>();
+        final_state_func_(of_state) = undef<float>();
         *final_state_ = final_state_func_;
-        for (auto *output : {o_, final_state_}) any_layout(*output);
+        final_state_bits_func_ = Func("final_state_bits");
+        final_state_bits_func_(of_state) = undef<uint16_t>();
+        *final_state_bits_ = final_state_bits_func_;
+        for (auto *output : {o_, final_state_, final_state_bits_}) any_layout(*output);
+        any_layout(*initial_state_bits_);
         placed_.bound(v_, 0, in.channels).bound(t_, 0, Expr(*most_tokens_)).bound(n_, 0, batch.sequence_count);
 
         CarryRegistersNames names;
@@ -94,6 +100,7 @@ public:
         names.copies[m_.final_state_copy.name()] = final_state_func_.name();
         names.copies[placed_.name()] = placed_.name();
         names.chunk_loop = m_.chunk_loop.name();
+        names.bits = {final_state_func_.name(), final_state_bits_func_.name(), *reads_bits_, *writes_bits_};
         std::vector<std::string> kept = {m_.scanned.name()};
         if (m_.rates.defined()) kept.push_back(m_.rates.name());
         get_pipeline().add_custom_lowering_pass(make_guard_pass());
@@ -119,11 +126,11 @@ private:
     Var v_{"v"}, t_{"t"}, n_{"n"};
     std::map<std::string, GeneratorInput<Buffer<>> *> inputs_;
     std::map<std::string, GeneratorInput<int32_t> *> scalars_;
-    GeneratorInput<Buffer<>> *initial_state_ = nullptr, *sequences_ = nullptr;
+    GeneratorInput<Buffer<>> *initial_state_ = nullptr, *initial_state_bits_ = nullptr, *sequences_ = nullptr;
     GeneratorInput<float> *scale_ = nullptr;
-    GeneratorInput<int32_t> *most_tokens_ = nullptr;
-    GeneratorOutput<Buffer<>> *o_ = nullptr, *final_state_ = nullptr;
-    Func placed_, final_state_func_;
+    GeneratorInput<int32_t> *reads_bits_ = nullptr, *writes_bits_ = nullptr, *most_tokens_ = nullptr;
+    GeneratorOutput<Buffer<>> *o_ = nullptr, *final_state_ = nullptr, *final_state_bits_ = nullptr;
+    Func placed_, final_state_func_, final_state_bits_func_;
     ScanChunk m_;
     ScanTile tile_{};
 };

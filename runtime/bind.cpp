@@ -6,6 +6,7 @@
 #include <HalideRuntime.h>
 
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 namespace halation::runtime {
@@ -74,6 +75,24 @@ bool is_int32(const halide_filter_argument_t &argument) {
     return argument.type.code == halide_type_int && argument.type.bits == 32;
 }
 
+// The initial and the final state once more, as the bits of bfloat16.
+halation_status bind_state_bits(const halation_plan &plan, const halation_kernel &kernel,
+                                const halide_filter_argument_t &argument, Binding *binding, bool *bound) {
+    *bound = false;
+    for (const auto &[name, tensor, source] :
+         {std::tuple("initial_state_bits", plan.initial[carried_state], Source::initial_bits),
+          {"final_state_bits", plan.final[carried_state], Source::final_bits}}) {
+        if (tensor < 0 || strcmp(argument.name, name)) continue;
+        const TensorSpec &spec = plan.tensors[tensor];
+        const int kind = spec.output ? halide_argument_kind_output_buffer : halide_argument_kind_input_buffer;
+        if (argument.kind != kind || argument.dimensions != spec.rank || !same_type(type_of(argument), {kDLUInt, 16, 1}))
+            return fault(kernel, name, "must be a buffer like that of the state, of uint16");
+        *binding = {source, -1};
+        *bound = true;
+    }
+    return HALATION_OK;
+}
+
 // What kernels that see the whole batch are told of it.
 halation_status bind_of_batch(const halation_kernel &kernel, const halide_filter_argument_t &argument, Binding *binding,
                               bool *bound) {
@@ -86,6 +105,8 @@ halation_status bind_of_batch(const halation_kernel &kernel, const halide_filter
     }
     for (const auto &[name, source] : {std::pair("most_tokens", Source::most_tokens),
                                        {"most_cached", Source::most_cached},
+                                       {"reads_bits", Source::reads_bits},
+                                       {"writes_bits", Source::writes_bits},
                                        {"key_head_step", Source::key_head_step},
                                        {"key_heads", Source::key_heads}}) {
         if (strcmp(argument.name, name)) continue;
@@ -109,6 +130,7 @@ halation_status bind_argument(const halation_plan &plan, const halation_kernel &
     if (plan.device) {
         bool bound;
         HALATION_TRY(bind_of_batch(kernel, argument, binding, &bound));
+        if (!bound) HALATION_TRY(bind_state_bits(plan, kernel, argument, binding, &bound));
         if (bound) return HALATION_OK;
     }
     if (!strcmp(argument.name, "scale")) {
@@ -153,6 +175,17 @@ halation_status bind_state(const halation_plan &plan, BoundKernel *bound) {
         }
     if (there != 0 && there != wanted) return fault(*bound->kernel, missing, "is missing, though the kernel has other states");
     bound->takes_state = there > 0;
+    int of_bits = 0;
+    for (int i = 0; i < bound->argument_count; i++) {
+        const Source source = bound->arguments[i].source;
+        of_bits += source == Source::initial_bits || source == Source::final_bits || source == Source::reads_bits ||
+                   source == Source::writes_bits;
+    }
+    if (of_bits != 0 && of_bits != 4)
+        return fail(HALATION_INTERNAL_ERROR,
+                    "kernel %s: has some of initial_state_bits, final_state_bits, reads_bits, writes_bits; must have all or none",
+                    bound->kernel->name);
+    bound->takes_bits = of_bits > 0;
     return HALATION_OK;
 }
 

@@ -116,6 +116,13 @@ int GpuCall::result(halation_status status) {
 }
 
 halation_status GpuCall::run() {
+    // Kernels see states as both types, whose rows have the same strides, and look at one of them.
+    if (bound_.takes_bits) {
+        call_.initial_bits = call_.buffers[plan_.initial[carried_state]];
+        call_.final_bits = call_.buffers[plan_.final[carried_state]];
+        for (KernelBuffer *each : {&call_.initial_bits, &call_.final_bits})
+            each->buffer.type = halide_type_t(halide_type_uint, 16);
+    }
     const int code = bound_.kernel->run(call_.argv);
     if (code == 0) return HALATION_OK;
     if (!dry()) plan_.device_memory->give_back_all();

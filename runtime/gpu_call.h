@@ -43,6 +43,11 @@ public:
         call_.most_tokens = tokens;
         call_.most_cached = cached;
     }
+    // Whether the states in `buffer` are of bfloat16.
+    void set_bits(bool initial, bool final) {
+        call_.reads_bits = initial;
+        call_.writes_bits = final;
+    }
 
     // Its tensors as the row has them; a kernel of a GPU sees every axis.
     static void fill(const TensorSpec &spec, const TensorView &view, uint64_t handle, KernelBuffer *buffer);

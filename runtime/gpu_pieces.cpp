@@ -1,5 +1,6 @@
 #include "gpu_pieces.h"
 #include "snapshots.h"
+#include "types.h"
 
 #include <algorithm>
 
@@ -32,10 +33,10 @@ void add_queries(const halation_plan &plan, const TableEntry &sequence, int64_t 
 // any more either, which may then be overwritten in place.
 class Way {
 public:
-    Way(const BoundKernel &kernel, const Arguments &arguments, const Snapshots &snapshots, const TableEntry &sequence,
-        int64_t *kept_rows, std::vector<Piece> *pieces)
-        : kernel_(kernel), writes_state_(arguments.writes_state), snapshots_(snapshots), sequence_(sequence),
-          kept_rows_(kept_rows), pieces_(pieces) {}
+    Way(const halation_plan &plan, const BoundKernel &kernel, const Arguments &arguments, const Snapshots &snapshots,
+        const TableEntry &sequence, int64_t *kept_rows, std::vector<Piece> *pieces)
+        : kernel_(kernel), rounds_(!same_type(plan.problem.state_type, float32)), writes_state_(arguments.writes_state),
+          snapshots_(snapshots), sequence_(sequence), kept_rows_(kept_rows), pieces_(pieces) {}
 
     void go() {
         const int64_t length = sequence_.tokens;
@@ -63,12 +64,14 @@ private:
     Place final() const { return {StateIn::final, sequence_.write_row}; }
     Place snapshot() const { return {StateIn::snapshot, snapshots_.slot()}; }
 
-    // In a row of the caller's, if there is one that nobody else has.
+    // In a row of the caller's, if there is one that is as exact as need be.
     Place place_at(int64_t token) {
         const bool end = token == sequence_.tokens;
         if (end && writes_state_) return final();
-        if (snapshots_.any() && snapshots_.tokens() == token) return snapshot();
-        if (end || writes_state_) return final();
+        if (end || !rounds_) {
+            if (snapshots_.any() && snapshots_.tokens() == token) return snapshot();
+            if (end || writes_state_) return final();
+        }
         if (kept_row_ < 0) kept_row_ = (*kept_rows_)++;
         return {StateIn::kept, kept_row_};
     }
@@ -83,7 +86,7 @@ private:
     }
 
     const BoundKernel &kernel_;
-    const bool writes_state_;
+    const bool rounds_, writes_state_;  // what it stores with the caller; a final state at all
     Snapshots snapshots_;
     const TableEntry sequence_;
     int64_t *kept_rows_;
@@ -114,7 +117,7 @@ void add_pieces(const halation_plan &plan, const BoundKernel &kernel, const Argu
     if (plan.has_cache)
         add_queries(plan, entry, most_cached_tokens, pieces);
     else if (takes_snapshots)
-        Way(kernel, arguments, snapshots, entry, kept_rows, pieces).go();
+        Way(plan, kernel, arguments, snapshots, entry, kept_rows, pieces).go();
     else
         pieces->push_back({0, StateIn::initial, StateIn::final, entry});
 }

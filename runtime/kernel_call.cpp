@@ -37,6 +37,7 @@ void KernelCall::bind(const BoundKernel &bound, const Problem &problem, const Ar
     present = 1;
     absent = 0;
     most_tokens = most_cached = 1;
+    reads_bits = writes_bits = 0;
     const bool tiled = problem.head_mapping == HALATION_HEADS_TILED;
     key_head_step = tiled ? 1 : static_cast<int32_t>(problem.value_heads / problem.heads);
     key_heads = static_cast<int32_t>(problem.heads);
@@ -57,6 +58,18 @@ void KernelCall::bind(const BoundKernel &bound, const Problem &problem, const Ar
             break;
         case Source::tensor:
             argv[i] = &buffers[binding.tensor].buffer;
+            break;
+        case Source::initial_bits:
+            argv[i] = &initial_bits.buffer;
+            break;
+        case Source::final_bits:
+            argv[i] = &final_bits.buffer;
+            break;
+        case Source::reads_bits:
+            argv[i] = &reads_bits;
+            break;
+        case Source::writes_bits:
+            argv[i] = &writes_bits;
             break;
         case Source::sequences:
             argv[i] = &sequences.buffer;

@@ -38,9 +38,10 @@ struct KernelCall {
     KernelBuffer buffers[most_tensors];
     void *argv[most_arguments];
     void *user_context;
-    KernelBuffer sequences;  // of a kernel that sees the whole batch
+    KernelBuffer sequences;                 // of a kernel that sees the whole batch
+    KernelBuffer initial_bits, final_bits;  // likewise: the states, of bfloat16
     float scale;
-    int32_t causal, present, absent, most_tokens, most_cached, key_head_step, key_heads;
+    int32_t causal, present, absent, most_tokens, most_cached, key_head_step, key_heads, reads_bits, writes_bits;
 
     // Points argv at the scalars, and at the buffers, which are filled by the caller.
     void bind(const BoundKernel &bound, const Problem &problem, const Arguments &arguments, void *context);

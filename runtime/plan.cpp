@@ -56,12 +56,10 @@ halation_status find_device(halation_plan *plan) {
                 "backend: got '%s', but the context has no device; open one with halation_context_open_device", wanted);
 }
 
-// What kernels of devices cannot do yet.
-halation_status check_device_problem(const Problem &problem) {
-    if (!same_type(problem.state_type, float32))
-        return fail(HALATION_UNSUPPORTED, "state_type: got %s; must be float32 with backend %s",
-                    type_name(problem.state_type).c_str(), problem.backend);
-    return HALATION_OK;
+halation_status check_state_type(const halation_plan &plan, const BoundKernel &bound) {
+    if (!bound.takes_state || bound.takes_bits || same_type(plan.problem.state_type, float32)) return HALATION_OK;
+    return fail(HALATION_UNSUPPORTED, "state_type: got %s; must be float32 with kernel %s",
+                type_name(plan.problem.state_type).c_str(), bound.kernel->name);
 }
 
 }  // namespace
@@ -72,14 +70,15 @@ halation_status make_plan(const halation_problem *given, halation_plan *plan) {
     if (strcmp(plan->problem.backend, "cpu")) HALATION_TRY(find_device(plan));
     Chosen chosen;
     HALATION_TRY(choose(plan->context->tables, plan->problem, &chosen, &plan->choice));
-    if (plan->device) HALATION_TRY(check_device_problem(plan->problem));
     describe_tensors(plan);
     HALATION_TRY(bind_kernel(*plan, *chosen.one, &plan->kernels[0]));
     HALATION_TRY(bind_kernel(*plan, *chosen.many, &plan->kernels[1]));
     plan->one = &plan->kernels[0];
     plan->many = chosen.many == chosen.one ? plan->one : &plan->kernels[1];
     allow_value_split(plan);
-    return plan->device ? check_gpu(*plan) : HALATION_OK;
+    if (!plan->device) return HALATION_OK;
+    for (const BoundKernel *bound : {plan->one, plan->many}) HALATION_TRY(check_state_type(*plan, *bound));
+    return check_gpu(*plan);
 }
 
 }  // namespace halation::runtime

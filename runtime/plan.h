@@ -43,6 +43,10 @@ enum class Source : uint8_t {
     causal,
     presence,
     tensor,
+    initial_bits,
+    final_bits,
+    reads_bits,
+    writes_bits,
     sequences,
     most_tokens,
     most_cached,
@@ -55,7 +59,7 @@ struct Binding {
     int8_t tensor;  // for Source::tensor and presence
 };
 
-constexpr int most_arguments = most_tensors + 8;
+constexpr int most_arguments = most_tensors + 12;
 
 struct BoundKernel {
     const halation_kernel *kernel = nullptr;
@@ -63,6 +67,7 @@ struct BoundKernel {
     Binding arguments[most_arguments];
     bool takes_causal = false;
     bool takes_state = false;  // reads and writes every state of the row
+    bool takes_bits = false;   // on a device: in bfloat16, too
     int cut = 0;               // a sequence may be cut at multiples of this many tokens; 0: nowhere
 };
 

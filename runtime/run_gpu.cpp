@@ -3,6 +3,7 @@
 #include "gpu_table.h"
 #include "status.h"
 #include "text.h"
+#include "types.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -138,8 +139,7 @@ private:
         return HALATION_OK;
     }
 
-    halation_status reach(int tensor, const TensorView &view, KernelBuffer *buffer) {
-        const TensorSpec &spec = plan_.tensors[tensor];
+    halation_status reach(const TensorSpec &spec, const TensorView &view, KernelBuffer *buffer) {
         const Reach reach = reach_of(spec, view);
         HALATION_TRY(check_reach(plan_, spec, view, reach));
         uint64_t handle;
@@ -149,8 +149,7 @@ private:
     }
 
     // The same of memory of the plan's own.
-    halation_status reach_own(PlanMemory::Purpose purpose, int tensor, TensorView view, KernelBuffer *buffer) {
-        const TensorSpec &spec = plan_.tensors[tensor];
+    halation_status reach_own(PlanMemory::Purpose purpose, const TensorSpec &spec, TensorView view, KernelBuffer *buffer) {
         const Reach reach = reach_of(spec, view);
         HALATION_TRY(check_reach(plan_, spec, view, reach));
         Location location;
@@ -160,7 +159,7 @@ private:
         view.data = location.address;
         view.memory = location.memory;
         view.memory_bytes = location.bytes;
-        return this->reach(tensor, view, buffer);
+        return this->reach(spec, view, buffer);
     }
 
     halation_status reach_tensors() {
@@ -169,7 +168,7 @@ private:
             bool empty = !view.data;
             for (int axis = 0; axis < plan_.tensors[i].rank; axis++) empty |= view.extent[axis] == 0;
             if (!empty) {
-                HALATION_TRY(reach(i, view, &buffers_[i]));
+                HALATION_TRY(reach(plan_.tensors[i], view, &buffers_[i]));
                 continue;
             }
             // Without tokens. Kernels look at the nearest token there is, whose values they drop: one must be there.
@@ -177,7 +176,7 @@ private:
                 view.extent[axis] = std::max<int64_t>(view.extent[axis], 1);
                 view.stride[axis] = 0;
             }
-            HALATION_TRY(reach_own(PlanMemory::filler, i, view, &buffers_[i]));
+            HALATION_TRY(reach_own(PlanMemory::filler, plan_.tensors[i], view, &buffers_[i]));
         }
         return HALATION_OK;
     }
@@ -187,21 +186,23 @@ private:
             const int initial = plan_.initial[c], final = plan_.final[c], snapshot = plan_.snapshot[c];
             if (initial < 0) continue;
             const auto there = [&](int tensor) { return arguments_.tensors[tensor].given && arguments_.tensors[tensor].data; };
-            if (there(initial)) HALATION_TRY(reach(initial, arguments_.tensors[initial], &buffers_[initial]));
-            if (there(final)) HALATION_TRY(reach(final, arguments_.tensors[final], &buffers_[final]));
+            for (const int tensor : {initial, final, snapshot})
+                if (there(tensor)) HALATION_TRY(reach(plan_.tensors[tensor], arguments_.tensors[tensor], &buffers_[tensor]));
             // An absent state is memory that is not looked at: a row of the other one, or of our own.
             if (!there(initial) && !there(final)) {
                 const TensorView row = compact_view(plan_.tensors[final], plan_.problem);
-                HALATION_TRY(reach_own(PlanMemory::filler, final, row, &buffers_[final]));
+                HALATION_TRY(reach_own(PlanMemory::filler, plan_.tensors[final], row, &buffers_[final]));
             }
             if (!there(initial)) buffers_[initial] = buffers_[final];
             if (there(initial) && !there(final)) buffers_[final] = buffers_[initial];
-            if (there(snapshot)) HALATION_TRY(reach(snapshot, arguments_.tensors[snapshot], &buffers_[snapshot]));
             if (table_.kept_rows == 0) continue;
-            TensorView rows = compact_view(plan_.tensors[snapshot], plan_.problem);
+            TensorSpec spec = plan_.tensors[snapshot];
+            spec.type = float32;
+            spec.bytes = sizeof(float);
+            TensorView rows = compact_view(spec, plan_.problem);
             rows.extent[0] = table_.kept_rows;
             const auto purpose = c == carried_state ? PlanMemory::kept_state : PlanMemory::kept_normalizer;
-            const halation_status status = reach_own(purpose, snapshot, rows, &kept_[c]);
+            const halation_status status = reach_own(purpose, spec, rows, &kept_[c]);
             if (status == HALATION_UNSUPPORTED)
                 return fail(HALATION_UNSUPPORTED,
                             "snapshots: %lld sequences are broken off for them, whose states are more than kernels of backend %s "
@@ -239,6 +240,8 @@ private:
             call.buffer(plan_.initial[c]) = rows_of(launch.from, c);
             call.buffer(plan_.final[c]) = rows_of(launch.to, c);
         }
+        const bool bits = !same_type(plan_.problem.state_type, float32);
+        call.set_bits(bits && launch.from != StateIn::kept, bits && launch.to != StateIn::kept);
         const TensorSpec &output = plan_.tensors[plan_.output];
         halide_dimension_t *dim = call.buffer(plan_.output).dim;
         dim[output.rank - 1 - output.token_axis].extent = launch.tokens;

@@ -69,7 +69,7 @@ Problem draw_problem(Draw &draw, unsigned seed) {
     problem.causal = draw.chance(80);
     problem.before = draw.chance(50) ? draw.size(70) : 0;
     problem.initial_state = draw.chance(70);
-    problem.state_type = draw.chance(20) && !on_device() ? Type::bf16 : Type::f32;
+    problem.state_type = draw.chance(20) ? Type::bf16 : Type::f32;
     problem.gates = all_gates[draw.number(0, std::size(all_gates) - 1)];
     problem.largest_beta = draw.chance(30) ? 2 : 1;
     problem.beta_per_value = draw.chance(50);

@@ -1,8 +1,12 @@
 // Calls of kernels that see the whole batch, on an OpenCL device.
 #include "device_fakes.h"
 
+#include <HalideRuntime.h>
+
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <numeric>
+#include <tuple>
 
 using namespace device_fakes;
 using fakes::close;
@@ -268,7 +272,8 @@ TEST_CASE("which kernels a device has is asked apart from running them", "[devic
     CHECK(failure_of(halation_can_run(context->get(), &problem, nullptr)).says("isa: got 'avx2'; must be NULL or 'gpu'"));
     problem.isa = nullptr;
     problem.state_type = halation::bfloat16;
-    CHECK(failure_of(halation_can_run(context->get(), &problem, nullptr)).says("must be float32 with backend opencl"));
+    CHECK(failure_of(halation_can_run(context->get(), &problem, nullptr))
+              .says("state_type: got bfloat16; must be float32 with kernel gated_recurrent_opencl"));
     problem.state_type = halation::float32;
     problem.recurrence = "plain";
     CHECK(failure_of(halation_can_run(context->get(), &problem, nullptr)).status != HALATION_OK);
@@ -276,4 +281,58 @@ TEST_CASE("which kernels a device has is asked apart from running them", "[devic
     problem = fakes::gated_problem(data);
     REQUIRE(halation_can_run(context->get(), &problem, &choice) == HALATION_OK);
     CHECK(std::string(choice.kernel) == "gated_recurrent+gated_chunkwise");
+}
+
+namespace {
+
+std::vector<halide_filter_argument_t> arguments_of_half;
+halide_filter_metadata_t metadata_of_half;
+
+}  // namespace
+
+TEST_CASE("what a kernel says of its states as bfloat16 is checked", "[device]") {
+    const auto context = opencl_context();
+    if (!context) return;
+    // The kernel of float32 as if of float16, with arguments more.
+    const halation_kernel &known = table()->kernels[0];
+    const halide_filter_metadata_t &of_float = *known.metadata();
+    constexpr halide_type_t u16(halide_type_uint, 16), i32(halide_type_int, 32), f32(halide_type_float, 32);
+    constexpr int in = halide_argument_kind_input_buffer, out = halide_argument_kind_output_buffer;
+    constexpr int scalar = halide_argument_kind_input_scalar;
+    const auto refusal = [&](const std::vector<std::tuple<const char *, int, int, halide_type_t>> &more) {
+        arguments_of_half.assign(of_float.arguments, of_float.arguments + of_float.num_arguments);
+        for (halide_filter_argument_t &argument : arguments_of_half)
+            for (const char *name : {"q", "k", "v", "o"})
+                if (!std::strcmp(argument.name, name)) argument.type = u16;
+        for (const auto &[name, kind, dimensions, type] : more)
+            arguments_of_half.push_back({name, kind, dimensions, type, nullptr, nullptr, nullptr, nullptr, nullptr});
+        metadata_of_half = of_float;
+        metadata_of_half.num_arguments = static_cast<int32_t>(arguments_of_half.size());
+        metadata_of_half.arguments = arguments_of_half.data();
+        halation_kernel half = known;
+        half.name = "gated_half";
+        half.type = halation::float16;
+        half.metadata = [] { return static_cast<const halide_filter_metadata_t *>(&metadata_of_half); };
+        halation_kernel_table added = *table();
+        added.name = "half";
+        added.kernels = &half;
+        added.kernel_count = 1;
+        halation::Context another(1);
+        another.add_kernels(*fakes::table());
+        another.add_kernels(added);
+        another.open_device("opencl");
+        halation::Problem problem = problem_of(Gated(1, 1, 1, 1, 4, 4), HALATION_FORM_RECURRENT);
+        problem.type = halation::float16;
+        problem.state_type = halation::bfloat16;
+        return failure_of(halation_can_run(another.get(), &problem, nullptr));
+    };
+    CHECK(refusal({}).says("state_type: got bfloat16; must be float32 with kernel gated_half"));
+    CHECK(refusal({{"initial_state_bits", in, 4, f32}}).says("initial_state_bits must be a buffer like that of the state"));
+    CHECK(refusal({{"final_state_bits", in, 4, u16}}).says("final_state_bits must be a buffer like that of the state"));
+    CHECK(refusal({{"writes_bits", scalar, 0, f32}}).says("writes_bits must be an int32 scalar"));
+    const fakes::Failure some =
+        refusal({{"initial_state_bits", in, 4, u16}, {"final_state_bits", out, 4, u16}, {"reads_bits", scalar, 0, i32}});
+    CHECK(some.status == HALATION_INTERNAL_ERROR);
+    CHECK(some.says(
+        "kernel gated_half: has some of initial_state_bits, final_state_bits, reads_bits, writes_bits; must have all or none"));
 }

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
 #include <iterator>
 #include <limits>
 
@@ -185,6 +186,80 @@ TEST_CASE("snapshots are what is left after those tokens alone, and change nothi
     });
 }
 
+TEST_CASE("states of bfloat16 are read exactly, computed on in float32 and rounded once") {
+    each_problem(sizes(2, 43, 2, 4, 21, 37), has_state, [](const Problem &given) {
+        if (given.type != Type::f32) return;  // other types are drawn in calls_fuzz_test.cpp
+        const auto rounded = [](const Tensor &state) {
+            return safetensors::tensor(Type::bf16, state.shape, safetensors::values(state));
+        };
+        for (const int64_t T : {int64_t(1), given.T}) {
+            Problem problem = cut(given, 0, T), stored = problem;
+            stored.state_type = Type::bf16;
+            Tensor &state = problem.inputs.at("initial_state");
+            stored.inputs["initial_state"] = rounded(state);
+            state = safetensors::tensor(Type::f32, state.shape, safetensors::values(stored.inputs["initial_state"]));
+            std::vector<How> ways(4);
+            ways[1].in_place = true;
+            for (How *how : {&ways[2], &ways[3]}) {  // on a whole chunk and not
+                how->snapshot_sequences = {0, 1};
+                how->snapshot_tokens = {(T - 1) / 32 * 32, T - T / 5};
+                how->snapshot_slots = {1, 0};
+            }
+            ways[3].final_state = false;
+            ways[3].nan_workspace = true;
+            each_kernel(stored, [&](const Kernel &kernel) {
+                for (const How &how : ways) {
+                    const Results exact = run(problem, kernel, how), results = run(stored, kernel, how);
+                    for (const auto &[name, tensor] : results.tensors) {
+                        INFO(name << ", way " << &how - ways.data());
+                        const bool state = name.find("_state") != std::string::npos;
+                        CHECK(same_bits(tensor, state ? rounded(exact[name]) : exact[name]));
+                    }
+                }
+            });
+        }
+    });
+}
+
+TEST_CASE("states of bfloat16 are rounded to the nearest, halves to even, and NaN stays NaN") {
+    if (!exists("gated")) return;
+    Problem problem = sizes(1, 1, 1, 1, 21, 37);
+    problem.recurrence = recurrence("gated");
+    problem.state_type = Type::bf16;
+    fill(problem);
+    const auto constant = [&](const std::string &name, Type type, double value) {
+        Tensor &tensor = problem.inputs.at(name);
+        tensor = safetensors::tensor(type, tensor.shape, std::vector<double>(safetensors::values(tensor).size(), value));
+    };
+    constant("k", Type::f32, 1);
+    constant("g", Type::f32, 0);
+    constant("initial_state", Type::bf16, 1);
+    // What is added to 1, and the sum as it is to be stored: 1 + 2^-7 is the next that there is.
+    const double unit = 1.0 / 128, bit = 1.0 / (1 << 22), infinity = std::numeric_limits<double>::infinity();
+    const double sums[][2] = {{unit / 2, 1},
+                              {unit / 2 + bit, 1 + unit},
+                              {unit / 2 - bit, 1},
+                              {3 * unit / 2, 1 + 2 * unit},
+                              {3 * unit / 2 - bit, 1 + unit},
+                              {-2 - 3 * unit / 2, -1 - 2 * unit},
+                              {3.4e38, infinity},
+                              {-infinity, -infinity},
+                              {NAN, NAN}};
+    std::vector<double> values(37);
+    for (size_t v = 0; v < values.size(); v++) values[v] = sums[v % std::size(sums)][0];
+    problem.inputs["v"] = safetensors::tensor(Type::f32, problem.inputs.at("v").shape, values);
+    each_kernel(problem,
+                [&](const Kernel &kernel) {
+                    const std::vector<double> stored = safetensors::values(run(problem, kernel)["final_state"]);
+                    for (size_t i = 0; i < stored.size(); i++) {
+                        const double wanted = sums[i % values.size() % std::size(sums)][1];
+                        INFO("value channel " << i % values.size());
+                        CHECK((std::isnan(wanted) ? std::isnan(stored[i]) : stored[i] == wanted));
+                    }
+                },
+                {HALATION_FORM_RECURRENT, HALATION_FORM_CHUNKWISE});
+}
+
 TEST_CASE("a state that is not to be read may hold NaN") {
     each_problem(sizes(2, 6, 1, 2, 21, 37), has_state, [](Problem &problem) {
         Problem none = problem;
@@ -195,14 +270,19 @@ TEST_CASE("a state that is not to be read may hold NaN") {
             auto &data = problem.inputs[initial].data;
             std::fill(data.begin(), data.end(), uint8_t(0xff));
         }
-        each_kernel(problem, [&](const Kernel &kernel) {
-            for (const bool in_place : {false, true}) {
-                How how;
-                how.has_initial_state = {0, 0};
-                how.in_place = in_place;
-                check_same_bits(run(problem, kernel, how), run(none, kernel));
-            }
-        });
+        for (const Type type : {Type::f32, Type::bf16}) {
+            problem.state_type = none.state_type = type;
+            Tensor &state = problem.inputs["initial_state"];
+            state = safetensors::tensor(type, state.shape, std::vector<double>(safetensors::values(state).size(), NAN));
+            each_kernel(problem, [&](const Kernel &kernel) {
+                for (const bool in_place : {false, true}) {
+                    How how;
+                    how.has_initial_state = {0, 0};
+                    how.in_place = in_place;
+                    check_same_bits(run(problem, kernel, how), run(none, kernel));
+                }
+            });
+        }
     });
 }
 

@@ -25,7 +25,8 @@
  * are any device memory, and their rows are -1. Scalars besides those above, int32: value head g reads key head
  * (g / `key_head_step`) % `key_heads`; `most_tokens`: of any sequence of this call, and o's extent of tokens; `most_cached`:
  * cached tokens of any. initial_state has the extents of the problem and a row at least, given or not. A sequence without tokens
- * hands its state on.
+ * hands its state on. A kernel that serves states of bfloat16, too, has `initial_state_bits` and `final_state_bits`, which are those
+ * two as uint16, with the same strides, and int32 scalars `reads_bits` and `writes_bits`: 1: that is what is there, 0: float32.
  */
 #ifndef HALATION_KERNELS_H
 #define HALATION_KERNELS_H

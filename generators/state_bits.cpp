@@ -1,0 +1,49 @@
+#include "state_bits.h"
+
+#include "math.h"
+
+namespace halation {
+
+using namespace Halide;
+using namespace Halide::Internal;
+
+namespace {
+
+// Guards of loads stay branches, as they are where float32 is loaded. Were the value chosen by select, LLVM would compare the
+// rows of a thread with K as one vector of bits, which stores are guarded by, too, and of which LLVM 15, in PoCL, reads a wrong
+// one where it has been kept across a barrier.
+class AsBits : public IRMutator {
+public:
+    explicit AsBits(const StateBits &bits) : bits_(bits) {}
+
+private:
+    using IRMutator::visit;
+
+    const StateBits &bits_;
+
+    Expr visit(const Load *op) override {
+        if (op->name != "initial_state") return IRMutator::visit(op);
+        if (!op->type.is_scalar()) throw CompileError("a thread's loads of the initial state must be scalars");
+        const Expr bits = Load::make(UInt(16), "initial_state_bits", mutate(op->index), Buffer<>(), Parameter(), const_true(),
+                                     ModulusRemainder());
+        return float_of_bits(BFloat(16), bits);
+    }
+
+    Stmt visit(const Store *op) override {
+        if (op->name != bits_.final_state) return IRMutator::visit(op);
+        return Store::make(bits_.final_state_bits, bits_of(BFloat(16), mutate(op->value)), mutate(op->index), Parameter(),
+                           mutate(op->predicate), op->alignment);
+    }
+};
+
+}  // namespace
+
+Stmt read_either(const Stmt &loads, const StateBits &bits) {
+    return bits.reads_bits.defined() ? IfThenElse::make(bits.reads_bits != 0, AsBits(bits).mutate(loads), loads) : loads;
+}
+
+Stmt write_either(const Stmt &stores, const StateBits &bits) {
+    return bits.writes_bits.defined() ? IfThenElse::make(bits.writes_bits != 0, AsBits(bits).mutate(stores), stores) : stores;
+}
+
+}  // namespace halation
