@@ -123,7 +123,6 @@ private:
         const halation_row &row = *shape.row;
         Problem problem(row.name, shape.heads, shape.value_heads, shape.key_dim, shape.value_dim);
         problem.form = form_named(options_.kernel.form);
-        problem.backend = options_.kernel.backend.c_str();
         if (!options_.kernel.isa.empty()) problem.isa = options_.kernel.isa.c_str();
         if (options_.kernel.heads == "tiled") problem.head_mapping = HALATION_HEADS_TILED;
         problem.type = bench::type_named(type);
@@ -318,6 +317,13 @@ void add_bench(CLI::App &app) {
     add_kernel_options(*command, options->kernel,
                        {"auto (default): recurrent for one token, else chunkwise or, where\nthere is no such form, parallel",
                         "the best that\nthis machine has", "grouped"});
+    command->add_option("--backend", options->kernel.backend, "cpu alone; the program device_bench times devices")
+        ->check(CLI::Validator(
+            [](std::string &given) {
+                return given == "cpu" ? std::string() : "got '" + given + "'; bench times the CPU, device_bench times devices";
+            },
+            ""))
+        ->option_text("cpu");
     command->footer(
         "A line per recurrence, type and length: least and median time of a call; of the median, ns per token and head of v,\n"
         "tokens and floating-point operations a second (two a multiply-add), and the share of the limit: how fast the call's\n"

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <memory>
+#include <string_view>
 
 namespace halation::cli {
 namespace {
@@ -61,22 +62,37 @@ private:
     void check_file(const std::string &path) {
         const ProblemFile file = read_problem(path, "", options_.kernel.heads);
         const std::vector<Reference> references = cli::references(file, options_.tolerance);
-        if (!options_.kernel.isa.empty() && options_.kernel.form.empty()) {  // one reason for all forms is said once
-            const Refusal refused = refusal(context_, problem_of(file, options_.kernel));
+        const Refusal refused = refusal(context_, problem_of(file, options_.kernel));
+        if (refused.status == HALATION_INVALID_ARGUMENT)  // of no form, and no fault of a kernel
+            return complain(fmt::format("{}: {}", path, refused.reason));
+        if (!options_.kernel.isa.empty() && options_.kernel.form.empty())  // one reason for all forms is said once
             if (refused.status == HALATION_UNSUPPORTED)
                 return complain(fmt::format("{}: nothing was checked: {}", path, refused.reason));
-        }
         const int checked = right_ + wrong_, skipped = skipped_;
-        std::string reason;
+        std::string reason, of_no_kernel;
         for (const halation_form form : forms()) {
             if (const char *refused = file.row->refused[form]) {
                 line("refused", file, form, "-", refused);
                 refused_++;
                 continue;
             }
-            for (const std::string &isa : isas(file)) reason = check_kernel(file, form, isa, references);
+            // That of a form which has kernels says more than that another has none.
+            std::string &skipped_for = has_kernels(file, form) ? reason : of_no_kernel;
+            for (const std::string &isa : isas(file)) {
+                const std::string found = check_kernel(file, form, isa, references);
+                if (skipped_for.empty()) skipped_for = found;
+            }
         }
-        if (right_ + wrong_ == checked && skipped_ > skipped) complain(fmt::format("{}: nothing was checked: {}", path, reason));
+        if (right_ + wrong_ == checked && skipped_ > skipped)
+            complain(fmt::format("{}: nothing was checked: {}", path, reason.empty() ? of_no_kernel : reason));
+    }
+
+    bool has_kernels(const ProblemFile &file, halation_form form) const {
+        const halation_kernel_table *table = halation_kernels();
+        return std::any_of(table->kernels, table->kernels + table->kernel_count, [&](const halation_kernel &kernel) {
+            return kernel.recurrence == std::string_view(file.row->name) && kernel.backend == options_.kernel.backend &&
+                   kernel.form == form;
+        });
     }
 
     std::vector<halation_form> forms() const {
@@ -165,7 +181,7 @@ void add_check(CLI::App &app) {
     add_kernel_options(*command, options->kernel,
                        {"auto: by each sequence's length (default: all but auto)", "all that\nthis machine has",
                         "the file's metadata,\nelse grouped"});
-    add_device_option(*command, options->kernel.device);
+    add_backend_options(*command, options->kernel);
     add_threads_option(*command, options->kernel.threads);
     command->add_option("--tolerance", options->tolerance, "largest error allowed, instead of the bounds below")
         ->check(CLI::Validator(
@@ -191,7 +207,10 @@ void add_check(CLI::App &app) {
         "  halation check *.safetensors\n"
         "  halation check gla.safetensors --form chunkwise --isa avx2\n"
         "  halation check mine.safetensors --tolerance 1e-4");
-    command->callback([options] { Check(*options).all(); });
+    command->callback([options] {
+        refuse_misfits(options->kernel);
+        Check(*options).all();
+    });
 }
 
 }  // namespace halation::cli

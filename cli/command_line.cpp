@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 #include <new>
+#include <system_error>
 
 namespace halation::cli {
 namespace {
@@ -39,6 +40,10 @@ int parse(CLI::App &app, int argc, char **argv) {
     return 0;
 }
 
+int cannot_write(const std::string &program, int code) {
+    return failure(program, std::string("standard output cannot be written: ") + std::strerror(code), 1);
+}
+
 }  // namespace
 
 int run_program(CLI::App &app, int argc, char **argv) {
@@ -46,8 +51,7 @@ int run_program(CLI::App &app, int argc, char **argv) {
     const std::string program = app.get_name();
     try {
         const int code = parse(app, argc, argv);
-        if (std::fflush(stdout) != 0 || std::ferror(stdout))
-            return failure(program, std::string("standard output cannot be written: ") + std::strerror(errno), 1);
+        if (std::fflush(stdout) != 0 || std::ferror(stdout)) return cannot_write(program, errno);
         return code;
     } catch (const Failed &) {
         return 1;
@@ -55,6 +59,8 @@ int run_program(CLI::App &app, int argc, char **argv) {
         return failure(program, "not enough memory", 1);
     } catch (const std::length_error &) {
         return failure(program, "not enough memory", 1);
+    } catch (const std::system_error &error) {  // fmt's, which knows no name of where it wrote to
+        return std::ferror(stdout) ? cannot_write(program, error.code().value()) : failure(program, error.what(), 1);
     } catch (const std::exception &error) {
         return failure(program, error.what(), 1);
     }

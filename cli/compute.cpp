@@ -3,6 +3,8 @@
 #include "commands.h"
 #include "shapes.h"
 
+#include <algorithm>
+
 namespace halation::cli {
 namespace {
 
@@ -43,7 +45,7 @@ private:
 }  // namespace
 
 void open_device(Context &context, const KernelOptions &options) {
-    if (options.backend != "cpu") context.open_device(options.backend.c_str(), options.device);
+    if (options.backend != "cpu") context.open_device(options.backend.c_str(), std::max(options.device, 0));
 }
 
 Problem problem_of(const ProblemFile &file, const KernelOptions &options) {

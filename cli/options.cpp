@@ -16,10 +16,22 @@ void add_threads_option(CLI::App &command, int &threads) {
         ->option_text("N");
 }
 
-void add_device_option(CLI::App &command, int &device) {
-    command.add_option("--device", device, "which device of the backend, as 'halation list' counts them\n(default: 0)")
+void add_backend_options(CLI::App &command, KernelOptions &options) {
+    add_words(command, "--backend", options.backend, {"cpu", "cuda", "metal", "opencl"}, "where to run (default: cpu)");
+    command
+        .add_option("--device", options.device,
+                    "which device of a backend but the CPU, as 'halation list' counts\nthem (default: 0)")
         ->check(between(0, 1000))
         ->option_text("N");
+}
+
+void refuse_misfits(const KernelOptions &options) {
+    if (options.backend == "cpu" && options.device >= 0)
+        throw CLI::ValidationError("--device", "got " + std::to_string(options.device) +
+                                                   "; must be left out with --backend cpu, which has no devices");
+    if (options.backend != "cpu" && !options.isa.empty())
+        throw CLI::ValidationError("--isa", "got '" + options.isa + "', which is of the CPU; must be left out with --backend " +
+                                                options.backend);
 }
 
 void add_kernel_options(CLI::App &command, KernelOptions &options, const KernelHelp &help) {
@@ -27,7 +39,6 @@ void add_kernel_options(CLI::App &command, KernelOptions &options, const KernelH
               std::string("recurrent: token by token; chunkwise: chunk by chunk, the state\n"
                           "carried; parallel: all tokens at once;\n") +
                   help.form);
-    add_words(command, "--backend", options.backend, {"cpu", "cuda", "metal", "opencl"}, "where to run (default: cpu)");
     add_words(command, "--isa", options.isa, {"x86_64", "avx2", "avx512", "neon"},
               std::string("instruction set of the kernels (default: ") + help.isa + ")");
     add_words(command, "--heads", options.heads, {"grouped", "tiled"},

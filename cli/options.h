@@ -18,7 +18,7 @@ struct KernelOptions {
     std::string heads;  // empty: as the file says
     int chunk = 0;      // 0: the schedule's own
     int threads = 0;    // 0: one per processor
-    int device = 0;     // of a backend with devices: which
+    int device = -1;    // of a backend with devices: which; not given: the first
 };
 
 // What the help of --form, --isa and --heads says besides what is common to the commands.
@@ -26,10 +26,14 @@ struct KernelHelp {
     const char *form, *isa, *heads;
 };
 
-// --form, --backend, --isa, --heads.
+// --form, --isa, --heads.
 void add_kernel_options(CLI::App &command, KernelOptions &options, const KernelHelp &help);
 
-void add_device_option(CLI::App &command, int &device);
+// --backend, --device.
+void add_backend_options(CLI::App &command, KernelOptions &options);
+
+// A wrong command line where options were given that cannot go together, whatever the file.
+void refuse_misfits(const KernelOptions &options);
 
 void add_threads_option(CLI::App &command, int &threads);
 

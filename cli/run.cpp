@@ -88,7 +88,7 @@ void add_run(CLI::App &app) {
                        {"auto (default): recurrent for a sequence of one token, else chunkwise\n"
                         "or, where there is no such form (softmax, bidirectional), parallel",
                         "the best that\nthis machine has", "the file's metadata,\nelse grouped"});
-    add_device_option(*command, options->kernel.device);
+    add_backend_options(*command, options->kernel);
     add_threads_option(*command, options->kernel.threads);
     command
         ->add_option("--chunk", options->kernel.chunk,
@@ -106,7 +106,10 @@ void add_run(CLI::App &app) {
         "  halation run gated_delta prompt.safetensors -o out.safetensors\n"
         "  halation run kda prompt.safetensors -o out.safetensors --form recurrent --threads 1\n"
         "  halation run gla prompt.safetensors -o out.safetensors --backend cuda");
-    command->callback([options] { run(*options); });
+    command->callback([options] {
+        refuse_misfits(options->kernel);
+        run(*options);
+    });
 }
 
 }  // namespace halation::cli

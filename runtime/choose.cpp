@@ -116,7 +116,9 @@ void explain(const Tables &tables, const Problem &problem, halation_form form, T
         });
         reason->add("no kernel %s %s", filter.what, filter.wanted(problem, form).c_str());
         if (passed > 2) reason->add(" for form %s", form_name(form));
-        reason->add(" of recurrence %s; kernels exist for: %s", problem.row->name, exist.c_str());
+        reason->add(" of recurrence %s", problem.row->name);
+        if (passed > 1) reason->add(" on backend %s", problem.backend);
+        reason->add("; kernels exist for: %s", exist.c_str());
         const int rank = problem.isa ? isa_rank(problem.isa) : -1;
         if (passed == filter_count && rank >= 0 && missing_feature(rank))
             reason->add(" (this machine lacks %s for %s)", missing_feature(rank), problem.isa);

@@ -323,4 +323,35 @@ TEST_CASE_METHOD(Cli, "cli: checks what the kernels and the files say") {
     outcome = halation("check " + path("in") + " --backend opencl --form parallel");
     CHECK(outcome.code == 1);
     CHECK(outcome.error.find("nothing was checked") != std::string::npos);
+
+    // What no kernel can have is said of the file, once, and is no kernel's fault.
+    File heads;
+    heads.metadata["recurrence"] = "gated";
+    const int64_t many = (1 << 20) + 1;
+    for (const char *name : {"q", "k"}) heads.tensors[name] = random_tensor(Type::f32, {1, 1, 1, 1}, 1);
+    heads.tensors["v"] = random_tensor(Type::f32, {1, 1, many, 1}, 2);
+    heads.tensors["g"] = random_tensor(Type::f32, {1, 1, many}, 3, -1, 0);
+    safetensors::write(path("in"), heads);
+    outcome = halation("check " + path("in"));
+    CHECK(outcome.code == 1);
+    CHECK(outcome.error.rfind("halation: " + path("in") + ": key_dim, value_dim, value_heads: got 1, 1, 1048577;", 0) == 0u);
+    CHECK(std::count(outcome.error.begin(), outcome.error.end(), '\n') == 1);
+    CHECK(outcome.out.find("\n0 right, 0 wrong, 0 refused, 0 skipped, 1 file not checked\n") != std::string::npos);
+}
+
+TEST_CASE_METHOD(Cli, "cli: check says why a device took no form, not that another form has no kernels") {
+    if (halation("list").out.find("\n    opencl:0 ") == std::string::npos) return;
+    File file;
+    file.metadata["recurrence"] = "gated";
+    const int64_t K = 1 << 20;
+    for (const char *name : {"q", "k"}) file.tensors[name] = random_tensor(Type::f32, {1, 1, 1, K}, 1);
+    file.tensors["v"] = random_tensor(Type::f32, {1, 1, 1, 1}, 2);
+    file.tensors["g"] = random_tensor(Type::f32, {1, 1, 1}, 3, -1, 0);
+    safetensors::write(path("in"), file);
+    const Outcome outcome = halation("check " + path("in") + " --backend opencl");
+    INFO(outcome.out << outcome.error);
+    CHECK(outcome.code == 1);
+    CHECK(outcome.error.find(": nothing was checked: key_dim: got 1048576; may be 1 to ") != std::string::npos);
+    CHECK(outcome.out.find("no kernel for form parallel of recurrence gated on backend opencl; kernels exist for: ") !=
+          std::string::npos);
 }

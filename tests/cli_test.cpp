@@ -29,6 +29,16 @@ TEST_CASE_METHOD(Cli, "cli: refuses wrong command lines") {
         {"bench --tokens 0", "--tokens: '0' is no whole number from 1 to 16777216 (see 'halation bench --help')"},
         {run + "--fast", "The following argument was not expected: --fast (see 'halation run --help')"},
         {"check", "FILE is required (see 'halation check --help')"},
+        {run + "--device 1",
+         "--device: got 1; must be left out with --backend cpu, which has no devices (see 'halation run --help')"},
+        {"check a --device 0",
+         "--device: got 0; must be left out with --backend cpu, which has no devices (see 'halation check --help')"},
+        {run + "--backend opencl --isa avx2",
+         "--isa: got 'avx2', which is of the CPU; must be left out with --backend opencl (see 'halation run --help')"},
+        {"check a --backend metal --isa neon",
+         "--isa: got 'neon', which is of the CPU; must be left out with --backend metal (see 'halation check --help')"},
+        {"bench --backend opencl",
+         "--backend: got 'opencl'; bench times the CPU, device_bench times devices (see 'halation bench --help')"},
         {"check a --tolerance nan", "--tolerance: 'nan' is not a finite number from 0 up (see 'halation check --help')"},
     };
     for (const auto &[arguments, message] : wrong) {
@@ -49,7 +59,13 @@ TEST_CASE_METHOD(Cli, "cli: lists recurrences and kernels") {
         INFO(text);
         CHECK(outcome.out.find(text) != std::string::npos);
     }
-    CHECK(std::system(HALATION_CLI " list >/dev/full 2>&1") != 0);
+    // Whether the end of a short text is what cannot be written, or the midst of a long one.
+    for (const char *command : {"--help", "list"}) {
+        const Outcome full = outcome_of("( " HALATION_CLI " " + std::string(command) + " >/dev/full )");
+        INFO(command);
+        CHECK(full.code == 1);
+        CHECK(full.error == "halation: standard output cannot be written: No space left on device\n");
+    }
 
     // What each input is, a type of gates only where there are gates, and the heads of a cache.
     const auto entry = [&](const std::string &recurrence) {

@@ -136,7 +136,7 @@ TEST_CASE("every field of a problem is checked") {
     SECTION("form that is not compiled") {
         p.form = HALATION_FORM_CHUNKWISE;
         p.recurrence = "retention";
-        words = "no kernel for form chunkwise of recurrence retention; kernels exist for: recurrent";
+        words = "no kernel for form chunkwise of recurrence retention on backend cpu; kernels exist for: recurrent";
         expected = HALATION_UNSUPPORTED;
     }
     SECTION("form the row refuses") {
@@ -171,7 +171,7 @@ TEST_CASE("every field of a problem is checked") {
     SECTION("chunk not compiled") {
         p.form = HALATION_FORM_CHUNKWISE;
         p.chunk = 5;
-        words = "no kernel for chunk 5 for form chunkwise of recurrence gated; kernels exist for: 4, 16, 32";
+        words = "no kernel for chunk 5 for form chunkwise of recurrence gated on backend cpu; kernels exist for: 4, 16, 32";
         expected = HALATION_UNSUPPORTED;
     }
     SECTION("non_causal") {
@@ -210,7 +210,7 @@ TEST_CASE("every field of a problem is checked") {
     SECTION("type not compiled") {
         p.type = halation::float16;
         p.form = HALATION_FORM_RECURRENT;
-        words = "no kernel of type float16 for form recurrent of recurrence gated; kernels exist for: float32";
+        words = "no kernel of type float16 for form recurrent of recurrence gated on backend cpu; kernels exist for: float32";
         expected = HALATION_UNSUPPORTED;
     }
     SECTION("gate_type") {
@@ -229,7 +229,8 @@ TEST_CASE("every field of a problem is checked") {
     SECTION("feature_map not compiled") {
         p.recurrence = "normalized";
         p.feature_map = "relu";
-        words = "no kernel for feature_map relu for form recurrent of recurrence normalized; kernels exist for: elu+1";
+        words =
+            "no kernel for feature_map relu for form recurrent of recurrence normalized on backend cpu; kernels exist for: elu+1";
         expected = HALATION_UNSUPPORTED;
     }
     SECTION("scale") {
