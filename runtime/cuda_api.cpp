@@ -25,6 +25,7 @@ Api::Api() {
     library.find("cuLaunchKernel", &launch_kernel);
     library.find("cuMemAlloc_v2", &allocate);
     library.find("cuMemFree_v2", &release);
+    library.find("cuMemGetAddressRange_v2", &get_range);
     library.find("cuMemcpyHtoDAsync_v2", &copy_to);
     library.find("cuMemcpyDtoHAsync_v2", &copy_from);
     library.find("cuStreamSynchronize", &synchronize);

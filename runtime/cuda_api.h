@@ -22,7 +22,7 @@ using DeviceId = int;
 using Address = uint64_t;
 using Code = int;  // 0: success
 
-constexpr Code out_of_memory = 2, no_device = 100;
+constexpr Code invalid_value = 1, out_of_memory = 2, no_device = 100;
 constexpr int jit_error_log_buffer = 5, jit_error_log_buffer_bytes = 6;  // of load_module
 constexpr int most_dynamic_shared_bytes = 8;                             // of set_function_attribute
 constexpr int most_function_threads = 0;                                 // of get_function_attribute
@@ -53,6 +53,7 @@ struct Api {
                           void **) = nullptr;
     Code (*allocate)(Address *, size_t) = nullptr;
     Code (*release)(Address) = nullptr;
+    Code (*get_range)(Address *, size_t *, Address) = nullptr;  // of the allocation that an address is in
     Code (*copy_to)(Address, const void *, size_t, Stream) = nullptr;
     Code (*copy_from)(void *, Address, size_t, Stream) = nullptr;
     Code (*synchronize)(Stream) = nullptr;

@@ -232,7 +232,8 @@ public:
     halation_status copy_to(void *data, size_t offset, const void *from, size_t bytes) override {
         const Current current(context_);
         TRY_CUDA("cuCtxPushCurrent", current.code());
-        TRY_CUDA("cuMemcpyHtoDAsync", api().copy_to(address_of(data) + offset, from, bytes, stream_));
+        const Code code = api().copy_to(address_of(data) + offset, from, bytes, stream_);
+        if (code != 0) return copy_failed("cuMemcpyHtoDAsync", code, data, offset, bytes);
         TRY_CUDA("cuStreamSynchronize", api().synchronize(stream_));
         return HALATION_OK;
     }
@@ -240,7 +241,8 @@ public:
     halation_status copy_from(const void *data, size_t offset, void *to, size_t bytes) override {
         const Current current(context_);
         TRY_CUDA("cuCtxPushCurrent", current.code());
-        TRY_CUDA("cuMemcpyDtoHAsync", api().copy_from(to, address_of(data) + offset, bytes, stream_));
+        const Code code = api().copy_from(to, address_of(data) + offset, bytes, stream_);
+        if (code != 0) return copy_failed("cuMemcpyDtoHAsync", code, data, offset, bytes);
         TRY_CUDA("cuStreamSynchronize", api().synchronize(stream_));
         return HALATION_OK;
     }
@@ -278,7 +280,7 @@ public:
         return current.code() == 0 && api().is_capturing(stream_, &status) == 0 && status != 0;
     }
 
-    halation_status locate(const char *, void *data, uint64_t offset, Location *location) override {
+    halation_status locate(const char *, void *data, uint64_t offset, const Access &, Location *location) override {
         *location = {nullptr, static_cast<char *>(data) + offset, UINT64_MAX};
         return HALATION_OK;
     }
@@ -320,6 +322,22 @@ private:
             HALATION_TRY(find(most_block_extent + d, &limits_.block[d]));
         }
         return HALATION_OK;
+    }
+
+    // The driver is asked first, and only on its refusal where the memory ends: of memory mapped in pieces it names but one
+    // piece.
+    static halation_status copy_failed(const char *what, Code code, const void *data, size_t offset, size_t bytes) {
+        Address begin = 0;
+        size_t all = 0;
+        if (code != invalid_value) return failed(what, code);
+        if (api().get_range(&begin, &all, address_of(data)) != 0)
+            return fail(HALATION_INVALID_ARGUMENT, "data: is %p, which is no memory of the device: %s: %s", data, what,
+                        code_text(code).c_str());
+        const size_t left = begin + all - address_of(data);
+        if (offset > left || bytes > left - offset)
+            return fail(HALATION_INVALID_ARGUMENT, "bytes: got %zu at offset %zu; the memory has %zu from data on", bytes, offset,
+                        left);
+        return failed(what, code);
     }
 
     static Address address_of(const void *data) { return reinterpret_cast<uintptr_t>(data); }

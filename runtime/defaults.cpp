@@ -53,7 +53,7 @@ halation_status make_defaults(halation_plan *plan) {
             for (int64_t e = 0; e < extent; e++) store(values.data(), e, spec.type, value_of(spec.otherwise, e));
             HALATION_TRY(plan->device->allocate(bytes, &value.memory));
             HALATION_TRY(plan->device->copy_to(value.memory, 0, values.data(), bytes));
-            HALATION_TRY(plan->device->locate(spec.name, value.memory, 0, &value.location));
+            HALATION_TRY(plan->device->locate(spec.name, value.memory, &value.location));
             continue;
         }
         value.memory = allocator.allocate(allocator.user, bytes, memory_alignment);

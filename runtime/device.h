@@ -18,6 +18,11 @@ struct Location {
     uint64_t bytes;  // from there to the end of the memory, UINT64_MAX if that is not known
 };
 
+// What kernels do with a tensor. States are both: a launch goes on from what one before it has left.
+struct Access {
+    bool read, written;
+};
+
 // What a device can give a launch.
 struct LaunchLimits {
     int64_t shared_bytes, threads;  // of a block
@@ -55,8 +60,14 @@ public:
     // Whether what is put into the queue is being recorded: nothing may be allocated then.
     virtual bool capturing() = 0;
 
-    // Where byte `offset` of `data`, a DLTensor's, lies; `name` is the tensor's, for messages.
-    virtual halation_status locate(const char *name, void *data, uint64_t offset, Location *location) = 0;
+    // Where byte `offset` of `data`, a DLTensor's, lies; `name` is the tensor's, for messages. Refuses memory that was made for
+    // less than `access`.
+    virtual halation_status locate(const char *name, void *data, uint64_t offset, const Access &access, Location *location) = 0;
+
+    // The same of memory of the plan's own.
+    halation_status locate(const char *name, void *data, Location *location) {
+        return locate(name, data, 0, {true, true}, location);
+    }
 
     // The handle by which kernels reach `bytes` bytes from a location on. Each is let go once all launches with it are made.
     virtual halation_status point_to(const char *name, const Location &location, uint64_t bytes, uint64_t *handle) = 0;

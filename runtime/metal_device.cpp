@@ -219,7 +219,7 @@ public:
 
     bool capturing() override { return false; }
 
-    halation_status locate(const char *name, void *data, uint64_t offset, Location *location) override {
+    halation_status locate(const char *name, void *data, uint64_t offset, const Access &, Location *location) override {
         const Pool pool;
         const Object buffer = object_of(data);
         if (send<Object>(buffer, "device") != device_.get())

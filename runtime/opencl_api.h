@@ -31,7 +31,9 @@ constexpr Code device_not_found = -1, memory_object_allocation_failure = -4, out
                platform_not_found = -1001;
 constexpr uint64_t device_type_gpu = 1 << 2, device_type_all = 0xFFFFFFFF;
 constexpr uint64_t queue_out_of_order = 1;
-constexpr uint64_t memory_read_write = 1;
+constexpr uint64_t memory_read_write = 1, memory_write_only = 2, memory_read_only = 4;
+constexpr uint64_t host_writes_only = 1 << 7, host_reads_only = 1 << 8, host_has_no_access = 1 << 9;
+constexpr uint64_t as_its_parent = 0;  // of a sub-buffer
 constexpr uint32_t buffer_create_region = 0x1220;
 constexpr intptr_t context_platform = 0x1084;
 // What the clGet...Info functions are asked for.
@@ -48,6 +50,7 @@ enum Parameter : uint32_t {
     queue_context = 0x1090,
     queue_device = 0x1091,
     queue_properties = 0x1093,
+    memory_flags = 0x1101,
     memory_size = 0x1102,
     memory_context = 0x1106,
     memory_parent = 0x1107,

@@ -202,6 +202,7 @@ public:
     }
 
     halation_status copy_to(void *data, size_t offset, const void *from, size_t bytes) override {
+        HALATION_TRY(check_copy(static_cast<Memory>(data), offset, bytes, host_reads_only | host_has_no_access));
         TRY_CL("clEnqueueWriteBuffer",
                api().enqueue_write(queue_, static_cast<Memory>(data), 1, offset, bytes, from, 0, nullptr, nullptr));
         return HALATION_OK;
@@ -209,6 +210,7 @@ public:
 
     halation_status copy_from(const void *data, size_t offset, void *to, size_t bytes) override {
         auto *memory = static_cast<Memory>(const_cast<void *>(data));
+        HALATION_TRY(check_copy(memory, offset, bytes, host_writes_only | host_has_no_access));
         TRY_CL("clEnqueueReadBuffer", api().enqueue_read(queue_, memory, 1, offset, bytes, to, 0, nullptr, nullptr));
         return HALATION_OK;
     }
@@ -235,7 +237,7 @@ public:
     bool capturing() override { return false; }
 
     // A sub-buffer of the caller's is a part of its parent, which others of the caller's tensors may lie in too.
-    halation_status locate(const char *name, void *data, uint64_t offset, Location *location) override {
+    halation_status locate(const char *name, void *data, uint64_t offset, const Access &access, Location *location) override {
         auto *memory = static_cast<Memory>(data);
         Context context = nullptr;
         const Code code = api().get_memory_info(memory, memory_context, sizeof context, &context, nullptr);
@@ -244,6 +246,12 @@ public:
         if (context != context_)
             return fail(HALATION_INVALID_ARGUMENT, "%s: its cl_mem is of another cl_context than the device that was opened",
                         name);
+        uint64_t flags = 0;
+        TRY_CL("clGetMemObjectInfo", api().get_memory_info(memory, memory_flags, sizeof flags, &flags, nullptr));
+        if (access.written && flags & memory_read_only)
+            return fail(HALATION_INVALID_ARGUMENT, "%s: its cl_mem is CL_MEM_READ_ONLY; kernels write it", name);
+        if (access.read && flags & memory_write_only)
+            return fail(HALATION_INVALID_ARGUMENT, "%s: its cl_mem is CL_MEM_WRITE_ONLY; kernels read it", name);
         Memory parent = nullptr;
         size_t begin = 0, bytes = 0;
         TRY_CL("clGetMemObjectInfo", api().get_memory_info(memory, memory_size, sizeof bytes, &bytes, nullptr));
@@ -273,7 +281,7 @@ public:
                             info_.name, alignment_);
             const Region region = {begin, static_cast<size_t>(bytes)};
             Code code = 0;
-            memory = api().create_sub_buffer(memory, memory_read_write, buffer_create_region, &region, &code);
+            memory = api().create_sub_buffer(memory, as_its_parent, buffer_create_region, &region, &code);
             if (!memory) return failed("clCreateSubBuffer", code);
         }
         *handle = reinterpret_cast<uintptr_t>(memory);
@@ -295,6 +303,23 @@ private:
         std::vector<int32_t> words;
         Event event = nullptr;
     };
+
+    // `forbidding`: flags of memory that the host may not so copy.
+    static halation_status check_copy(Memory memory, size_t offset, size_t bytes, uint64_t forbidding) {
+        size_t all = 0;
+        uint64_t flags = 0;
+        const Code code = api().get_memory_info(memory, memory_size, sizeof all, &all, nullptr);
+        if (code != 0)
+            return fail(HALATION_INVALID_ARGUMENT, "data: is %p; must be a cl_mem (%s)", static_cast<void *>(memory),
+                        code_name(code).c_str());
+        TRY_CL("clGetMemObjectInfo", api().get_memory_info(memory, memory_flags, sizeof flags, &flags, nullptr));
+        if (offset > all || bytes > all - offset)
+            return fail(HALATION_INVALID_ARGUMENT, "bytes: got %zu at offset %zu; the cl_mem has %zu", bytes, offset, all);
+        if (flags & forbidding)
+            return fail(HALATION_INVALID_ARGUMENT, "data: the flags of its cl_mem, %llu, forbid the host to copy so",
+                        static_cast<unsigned long long>(flags));
+        return HALATION_OK;
+    }
 
     halation_status find_limits() {
         uint64_t shared = 0;

@@ -45,7 +45,7 @@ halation_status PlanMemory::take(size_t bytes, uint64_t *handle) {
         if (bytes > largest) block.bytes = std::max(bytes, std::min(largest + largest / 2, 2 * bytes));
         HALATION_TRY(allocate(block.bytes, &block.data));
         Location location;
-        HALATION_TRY(device_.locate("workspace", block.data, 0, &location));
+        HALATION_TRY(device_.locate("workspace", block.data, &location));
         HALATION_TRY(device_.point_to("workspace", location, block.bytes, &block.handle));
         best = &blocks_.emplace_back(block);
     }

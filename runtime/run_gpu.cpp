@@ -155,7 +155,7 @@ private:
         Location location;
         void *data;
         HALATION_TRY(memory_.get(purpose, reach.forward, &data));
-        HALATION_TRY(device_.locate(spec.name, data, 0, &location));
+        HALATION_TRY(device_.locate(spec.name, data, &location));
         view.data = location.address;
         view.memory = location.memory;
         view.memory_bytes = location.bytes;
@@ -215,7 +215,7 @@ private:
 
     halation_status reach_table() {
         HALATION_TRY(memory_.get(PlanMemory::table, table_.words.size() * sizeof(int32_t), &table_data_));
-        return device_.locate("sequences", table_data_, 0, &table_location_);
+        return device_.locate("sequences", table_data_, &table_location_);
     }
 
     const KernelBuffer &rows_of(StateIn tensor, int c) const {

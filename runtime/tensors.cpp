@@ -106,17 +106,20 @@ halation_status check_data(const TensorSpec &spec, const DLTensor &tensor, Devic
     if (!tensor.data) return fail(HALATION_INVALID_ARGUMENT, "%s: data is NULL", spec.name);
     if (device) {
         Location location;
-        HALATION_TRY(device->locate(spec.name, tensor.data, tensor.byte_offset, &location));
+        const Access access = {!spec.output || spec.carried >= 0, spec.output};
+        HALATION_TRY(device->locate(spec.name, tensor.data, tensor.byte_offset, access, &location));
         view->data = location.address;
         view->memory = location.memory;
         view->memory_bytes = location.bytes;
     } else {
         view->data = static_cast<char *>(tensor.data) + tensor.byte_offset;
     }
-    if (reinterpret_cast<uintptr_t>(view->data) % static_cast<uintptr_t>(spec.bytes) != 0)
-        return fail(HALATION_INVALID_ARGUMENT, "%s: data is at %p; must be aligned to its elements of %d bytes", spec.name,
-                    static_cast<void *>(view->data), spec.bytes);
-    return HALATION_OK;
+    if (reinterpret_cast<uintptr_t>(view->data) % static_cast<uintptr_t>(spec.bytes) == 0) return HALATION_OK;
+    if (view->memory)  // which has no address
+        return fail(HALATION_INVALID_ARGUMENT, "%s: byte_offset is %llu; must be a multiple of its elements of %d bytes", spec.name,
+                    static_cast<unsigned long long>(tensor.byte_offset), spec.bytes);
+    return fail(HALATION_INVALID_ARGUMENT, "%s: data is at %p; must be aligned to its elements of %d bytes", spec.name,
+                static_cast<void *>(view->data), spec.bytes);
 }
 
 }  // namespace

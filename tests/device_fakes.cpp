@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <iostream>
 
 namespace device_fakes {
@@ -180,6 +181,20 @@ std::unique_ptr<halation::Context> opencl_context() {
     context->open_device("opencl");
     seen = {};
     return context;
+}
+
+OpenclMemory::OpenclMemory(const halation::Context &context, size_t bytes, uint64_t flags) {
+    using CreateBuffer = void *(*)(void *, uint64_t, size_t, void *, int32_t *);
+    const auto create = reinterpret_cast<CreateBuffer>(dlsym(dlopen("libOpenCL.so.1", RTLD_NOW), "clCreateBuffer"));
+    REQUIRE(create);
+    int32_t code = -1;
+    memory_ = create(context.device().native_context, flags, bytes, nullptr, &code);
+    REQUIRE(memory_);
+}
+
+OpenclMemory::~OpenclMemory() {
+    using ReleaseMemory = int32_t (*)(void *);
+    reinterpret_cast<ReleaseMemory>(dlsym(dlopen("libOpenCL.so.1", RTLD_NOW), "clReleaseMemObject"))(memory_);
 }
 
 OnDevice::OnDevice(const halation::Context &context, const fakes::Gated &data) : context_(context) {

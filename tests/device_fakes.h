@@ -23,6 +23,19 @@ extern Seen seen;
 // environment variable HALATION_REQUIRE_OPENCL is set.
 std::unique_ptr<halation::Context> opencl_context();
 
+// A cl_mem with flags of its own, made by the driver itself.
+class OpenclMemory {
+public:
+    OpenclMemory(const halation::Context &context, size_t bytes, uint64_t flags);
+    ~OpenclMemory();
+    OpenclMemory(const OpenclMemory &) = delete;
+    OpenclMemory &operator=(const OpenclMemory &) = delete;
+    void *get() const { return memory_; }
+
+private:
+    void *memory_;
+};
+
 // Tensors of one call, in memory of the device.
 class OnDevice {
 public:

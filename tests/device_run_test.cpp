@@ -155,6 +155,9 @@ TEST_CASE("tensors that a device does not take are refused before anything runs"
               .says("q: has a negative stride; backend opencl takes strides of 0 and more"));
     CHECK(refusal("q", Tensor(there.named("q").data(), halation::float32, {2, 5, 2, 8}, {int64_t(1) << 31, 16, 8, 1}).on(device))
               .says("kernels of backend opencl reach 2147483647"));
+    const fakes::Failure misaligned =
+        refusal("q", Tensor(there.named("q").data(), halation::float32, {2, 5, 2, 8}).on(device, 6));
+    CHECK(misaligned.says("q: byte_offset is 6; must be a multiple of its elements of 4 bytes"));
     halation::DeviceMemory large(*context, 1000);
     CHECK(
         refusal("q", Tensor(large.data(), halation::float32, {2, 5, 2, 8}).on(device, 4)).says("begins at byte 4 of its cl_mem"));
@@ -194,6 +197,42 @@ TEST_CASE("tensors on a device may be parts of larger memory, with any strides f
     data.reference_all(true, &o, &states);
     CHECK(close(there.read("o"), o));
     CHECK(close(there.read("final_state"), states));
+}
+
+TEST_CASE("memory that kernels may only read or only write serves where that is enough, at any offset", "[device]") {
+    const auto context = opencl_context();
+    if (!context) return;
+    Gated data(2, 5, 2, 2, 8, 8);
+    OnDevice there(*context, data);
+    halation::Plan plan(*context, problem_of(data));
+    const DLDevice device = context->device().device;
+    constexpr uint64_t write_only = 2, read_only = 4;
+    const size_t apart = 4096, q_bytes = data.q.size() * 4, o_bytes = data.o.size() * 4;
+    const OpenclMemory q(*context, apart + q_bytes, read_only), o(*context, apart + o_bytes, write_only),
+        state(*context, data.final.size() * 4, write_only);
+    halation::check(halation_device_copy_to(context->get(), q.get(), apart, data.q.data(), q_bytes));
+    const auto with = [&](const char *name, Tensor tensor) {
+        halation::NamedTensors tensors = there.tensors();
+        for (auto &[known, given] : tensors)
+            if (known == name) given = tensor;
+        return tensors;
+    };
+    std::vector<float> expected, states, found(data.o.size());
+    data.reference_all(true, &expected, &states);
+    plan.run(with("q", Tensor(q.get(), halation::float32, {2, 5, 2, 8}).on(device, apart)));
+    CHECK(close(there.read("o"), expected));
+    plan.run(with("o", Tensor(o.get(), halation::float32, {2, 5, 2, 8}).on(device, apart)));
+    halation::check(halation_device_copy_from(context->get(), o.get(), apart, found.data(), o_bytes));
+    CHECK(close(found, expected));
+
+    const auto refusal = [&](const char *name, void *memory, std::vector<int64_t> shape) {
+        return failure_of([&] { plan.run(with(name, Tensor(memory, halation::float32, std::move(shape)).on(device))); });
+    };
+    CHECK(refusal("o", q.get(), {2, 5, 2, 8}).says("o: its cl_mem is CL_MEM_READ_ONLY; kernels write it"));
+    CHECK(refusal("q", o.get(), {2, 5, 2, 8}).says("q: its cl_mem is CL_MEM_WRITE_ONLY; kernels read it"));
+    const fakes::Failure carried = refusal("final_state", state.get(), {2, 2, 8, 8});
+    CHECK(carried.status == HALATION_INVALID_ARGUMENT);
+    CHECK(carried.says("final_state: its cl_mem is CL_MEM_WRITE_ONLY; kernels read it"));
 }
 
 TEST_CASE("runs that follow each other without waiting keep their own slots and lengths", "[device]") {

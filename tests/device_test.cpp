@@ -98,7 +98,33 @@ TEST_CASE("memory on a device is written and read at any offset", "[device]") {
     CHECK(!data);
     CHECK(failure_of(halation_device_allocate(context->get(), size_t(1) << 60, &data)).status == HALATION_OUT_OF_MEMORY);
     CHECK(failure_of(halation_device_copy_to(context->get(), nullptr, 0, &changed, 4)).says("data: is NULL"));
+    // Outside of it, near and so far that the sum is small again.
+    for (const size_t offset : {size_t(17), size_t(20), size_t(-4)}) {
+        const std::string words = "bytes: got 4 at offset " + std::to_string(offset) + "; the cl_mem has 20";
+        const fakes::Failure to = failure_of(halation_device_copy_to(context->get(), memory.data(), offset, &changed, 4));
+        CHECK(to.status == HALATION_INVALID_ARGUMENT);
+        CHECK(to.says(words.c_str()));
+        const fakes::Failure from = failure_of(halation_device_copy_from(context->get(), memory.data(), offset, found.data(), 4));
+        CHECK(from.status == HALATION_INVALID_ARGUMENT);
+        CHECK(from.says(words.c_str()));
+    }
+    memory.copy_to(found.data(), 20);
+    CHECK(found == std::vector<float>{1, 2, 9, 4, 5});
     CHECK(halation_device_release(context->get(), nullptr) == HALATION_OK);
+}
+
+TEST_CASE("memory that the host may not copy from or to is refused", "[device]") {
+    const auto context = opencl_context();
+    if (!context) return;
+    float value = 1;
+    const OpenclMemory write_only(*context, 4, 1 | 1 << 7), read_only(*context, 4, 1 | 1 << 8), none(*context, 4, 1 | 1 << 9);
+    const char *words = "forbid the host to copy so";
+    CHECK(halation_device_copy_to(context->get(), write_only.get(), 0, &value, 4) == HALATION_OK);
+    CHECK(failure_of(halation_device_copy_from(context->get(), write_only.get(), 0, &value, 4)).says(words));
+    CHECK(halation_device_copy_from(context->get(), read_only.get(), 0, &value, 4) == HALATION_OK);
+    CHECK(failure_of(halation_device_copy_to(context->get(), read_only.get(), 0, &value, 4)).says(words));
+    CHECK(failure_of(halation_device_copy_from(context->get(), none.get(), 0, &value, 4)).says(words));
+    CHECK(failure_of(halation_device_copy_to(context->get(), none.get(), 0, &value, 4)).status == HALATION_INVALID_ARGUMENT);
 }
 
 TEST_CASE("device code is loaded once and launched by name; what is wrong with it is told", "[device]") {
@@ -109,7 +135,7 @@ TEST_CASE("device code is loaded once and launched by name; what is wrong with i
     const int32_t words[] = {0x3f800000, 0x40000000};  // 1 and 2
     halation::check(device->put(data, words, 2));
     halation::runtime::Location location;
-    halation::check(device->locate("x", data, 0, &location));
+    halation::check(device->locate("x", data, 0, {true, true}, &location));
     uint64_t handle = 0;
     halation::check(device->point_to("x", location, 8, &handle));
     CHECK(failure_of(scale(*device, scale_code, "scale", handle, 3, 2)).says("launched before its code is loaded"));

@@ -83,7 +83,7 @@ struct Pointed {
 
     Pointed(Device &device, void *data, uint64_t offset, uint64_t bytes) : device(device) {
         Location location;
-        halation::check(device.locate("x", data, offset, &location));
+        halation::check(device.locate("x", data, offset, {true, true}, &location));
         halation::check(device.point_to("x", location, bytes, &handle));
     }
     ~Pointed() { device.let_go(handle); }
@@ -214,12 +214,12 @@ TEST_CASE("memory of Metal: any offset, ranges, the device's alone", "[metal]") 
     CHECK(refused(device->copy_to(buffer, 20, &changed, 4), "bytes: got 4 at offset 20; the MTLBuffer has 20"));
     CHECK(refused(device->copy_from(buffer, 21, found.data(), 4), "bytes: got 4 at offset 21; the MTLBuffer has 20"));
     Location location;
-    halation::check(device->locate("v", buffer, 8, &location));
+    halation::check(device->locate("v", buffer, 8, {true, true}, &location));
     CHECK(location.bytes == 12);
     uint64_t handle = 0;
     CHECK(
         refused(device->point_to("v", location, 16, &handle), "v: takes 16 bytes of its MTLBuffer, which has 12 from there on"));
-    CHECK(refused(device->locate("v", buffer, 24, &location), "v: byte_offset is 24; its MTLBuffer has 20 bytes"));
+    CHECK(refused(device->locate("v", buffer, 24, {true, true}, &location), "v: byte_offset is 24; its MTLBuffer has 20 bytes"));
     // Copies are of whole words; what lies beside in a word stays.
     const uint16_t odd[] = {0x1111, 0x2222, 0x3333};
     uint16_t halves[10] = {};
@@ -240,7 +240,7 @@ TEST_CASE("memory of Metal: any offset, ranges, the device's alone", "[metal]") 
                   "bytes: got 2 at offset 4; Metal copies whole words of 4 bytes, and the MTLBuffer has 6"));
     release(short_one);
     const Object other = new_device("other"), of_other = new_private_buffer(other, 16);
-    CHECK(refused(device->locate("v", of_other, 0, &location), "v: its MTLBuffer is of another MTLDevice"));
+    CHECK(refused(device->locate("v", of_other, 0, {true, true}, &location), "v: its MTLBuffer is of another MTLDevice"));
     release(of_other), release(other);
 
     limits().buffer_bytes = 8;

@@ -66,7 +66,7 @@ Outcome run(const std::string &code, const Sizes &sizes = {}) {
     halation::check(device->allocate(x.size() * sizeof(float), &data));
     halation::check(device->copy_to(data, 0, x.data(), x.size() * sizeof(float)));
     Location location;
-    halation::check(device->locate("x", data, sizes.offset, &location));
+    halation::check(device->locate("x", data, sizes.offset, {true, true}, &location));
     uint64_t handle = 0;
     halation::check(device->point_to("x", location, x.size() * sizeof(float) - sizes.offset, &handle));
     int32_t count = sizes.threads;
