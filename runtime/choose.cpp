@@ -160,6 +160,10 @@ void explain_isas(const Problem &problem, const halation_kernel &kernel, Text<50
     }
 }
 
+int chunk_of(const halation_kernel &kernel) {
+    return kernel.form == HALATION_FORM_PARALLEL ? 0 : kernel.form == HALATION_FORM_RECURRENT ? 1 : kernel.chunk;
+}
+
 void describe(const Chosen &chosen, const Text<500> &reason, halation_choice *choice) {
     const halation_kernel &one = *chosen.one, &many = *chosen.many;
     Text<sizeof choice->kernel> name;
@@ -172,7 +176,7 @@ void describe(const Chosen &chosen, const Text<500> &reason, halation_choice *ch
     copy_text(choice->isa, isa.c_str());
     copy_text(choice->reason, reason.c_str());
     choice->form = &one == &many ? one.form : HALATION_FORM_AUTO;
-    choice->chunk = many.form == HALATION_FORM_PARALLEL ? 0 : many.form == HALATION_FORM_RECURRENT ? 1 : many.chunk;
+    choice->chunk = chunk_of(many);
 }
 
 }  // namespace
@@ -194,6 +198,8 @@ halation_status choose(const Tables &tables, const Problem &problem, Chosen *cho
         if (!chosen->one) reason.item(recurrent.c_str(), "; ");
         if (!chosen->one) chosen->one = chosen->many;
         if (!chosen->many) chosen->many = chosen->one;
+        // A chunk that was asked for is not passed over.
+        if (chosen->many && problem.chunk > 0 && chunk_of(*chosen->many) != problem.chunk) *chosen = {};
     }
     if (!chosen->one) {
         copy_text(choice->reason, reason.c_str());

@@ -44,22 +44,62 @@ Reach reach_of(const TensorSpec &spec, const TensorView &view) {
     return reach;
 }
 
-// Kernels reckon offsets in 32 bits.
+// What would make less of a tensor, if anything: of what it has more than one.
+const char *advice(const TensorSpec &spec, const TensorView &view) {
+    const struct {
+        Letter letter;
+        const char *text;
+    } known[] = {{letter_B, "; share the batch out over several calls"},
+                 {letter_N, "; give fewer rows of it"},
+                 {letter_T, "; give fewer tokens a call"},
+                 {letter_G, "; share the heads out over several calls"},
+                 {letter_H, "; share the heads out over several calls"},
+                 {letter_V, "; share the value channels out over several calls"}};
+    for (const auto &[letter, text] : known)
+        for (int axis = 0; axis < spec.rank; axis++)
+            if (spec.letter[axis] == letter && view.extent[axis] > 1) return text;
+    return "";
+}
+
+// Kernels reckon offsets in 32 bits, and count elements so, those that share a place too.
 halation_status check_reach(const halation_plan &plan, const TensorSpec &spec, const TensorView &view, const Reach &reach) {
     const auto bytes = static_cast<uint64_t>(spec.bytes);
-    const uint64_t furthest = std::max(reach.forward / bytes - 1, reach.back / bytes);
+    uint64_t furthest = std::max(reach.forward / bytes - 1, reach.back / bytes);
+    uint64_t count = 1;
+    for (int axis = 0; axis < spec.rank; axis++) {
+        const auto extent = static_cast<uint64_t>(view.extent[axis]);
+        // An axis may be gone along to its end, one step behind its last element.
+        furthest = std::max(furthest, extent * static_cast<uint64_t>(std::abs(view.stride[axis])));
+        count = extent > 0 && count > INT64_MAX / extent ? INT64_MAX : count * extent;
+    }
     if (furthest > INT32_MAX)
-        return fail(HALATION_UNSUPPORTED,
-                    "%s: has an element %llu elements from its first; kernels of backend %s reach %d; share the batch out over "
-                    "several calls",
-                    spec.name, static_cast<unsigned long long>(furthest), plan.problem.backend, INT32_MAX);
-    for (int axis = 0; axis < spec.rank; axis++)
-        if (view.extent[axis] > INT32_MAX)
-            return fail(HALATION_UNSUPPORTED, "%s: has an axis of %lld elements; kernels of backend %s count to %d", spec.name,
-                        static_cast<long long>(view.extent[axis]), plan.problem.backend, INT32_MAX);
+        return fail(HALATION_UNSUPPORTED, "%s: reaches %llu elements from its first; kernels of backend %s reach %d%s", spec.name,
+                    static_cast<unsigned long long>(furthest), plan.problem.backend, INT32_MAX, advice(spec, view));
+    if (count > INT32_MAX)
+        return fail(HALATION_UNSUPPORTED, "%s: has %llu elements; kernels of backend %s count to %d%s", spec.name,
+                    static_cast<unsigned long long>(count), plan.problem.backend, INT32_MAX, advice(spec, view));
     if (reach.back > 0 && !plan.device->reaches_back())
         return fail(HALATION_UNSUPPORTED, "%s: has a negative stride; backend %s takes strides of 0 and more", spec.name,
                     plan.problem.backend);
+    return HALATION_OK;
+}
+
+// That no tensor is too large for kernels whatever the call: with one sequence of one token.
+halation_status check_sizes(const halation_plan &plan) {
+    const Problem &problem = plan.problem;
+    for (int i = 0; i < plan.tensor_count; i++) {
+        const TensorSpec &spec = plan.tensors[i];
+        const TensorView view = compact_view(spec, problem);
+        int64_t count = 1;
+        for (int axis = 0; axis < spec.rank; axis++) count *= view.extent[axis];  // at most 2^60: problem.cpp
+        if (count > INT32_MAX)
+            return fail(HALATION_UNSUPPORTED,
+                        "value_heads, key_dim, value_dim: got %lld, %lld and %lld; %s of one sequence has %lld elements, and "
+                        "kernels of backend %s reach %d%s",
+                        static_cast<long long>(problem.value_heads), static_cast<long long>(problem.key_dim),
+                        static_cast<long long>(problem.value_dim), spec.name, static_cast<long long>(count), problem.backend,
+                        INT32_MAX, advice(spec, view));
+    }
     return HALATION_OK;
 }
 
@@ -109,25 +149,32 @@ private:
             if (plan_.has_cache && kept_of_token(plan_, *launch.kernel->kernel) > INT32_MAX)
                 return fail(HALATION_UNSUPPORTED,
                             "value_heads, value_dim: got %lld and %lld; backend %s takes fewer than %d value channels of all "
-                            "heads in form recurrent: use form parallel",
+                            "heads in form recurrent%s: use form parallel",
                             static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.value_dim),
-                            plan_.problem.backend, INT32_MAX / (HALATION_CACHE_FLOATS * HALATION_CACHE_PARTS));
+                            plan_.problem.backend, INT32_MAX / (HALATION_CACHE_FLOATS * HALATION_CACHE_PARTS),
+                            plan_.problem.form == HALATION_FORM_AUTO ? ", which form auto takes for one token" : "");
         for (const GpuLaunch &launch : table_.launches) {
             const halation_kernel &kernel = *launch.kernel->kernel;
             const int64_t kept = kept_of_sequence(plan_, kernel, launch.tokens);
             if (!plan_.problem.row->state_dims && !plan_.has_cache && kept > INT32_MAX)
                 return fail(HALATION_UNSUPPORTED,
                             "value_heads, key_dim, value_dim: got %lld, %lld and %lld; of a sequence of %d tokens kernels of "
-                            "backend %s would keep %lld floats, and can keep %d: share the heads out over several calls",
+                            "backend %s would keep %lld floats, and can keep %d: share the %s out over several calls",
                             static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.key_dim),
                             static_cast<long long>(plan_.problem.value_dim), launch.tokens, plan_.problem.backend,
-                            static_cast<long long>(kept), INT32_MAX);
+                            static_cast<long long>(kept), INT32_MAX, plan_.problem.value_heads > 1 ? "heads" : "value channels");
             if (plan_.has_cache || !plan_.problem.row->state_dims || kernel.chunk == 0) continue;
             // Otherwise products of a chunk's tokens, of two writers at most.
             const bool vectors = keeps_vectors(*plan_.problem.row, kernel);
             const int64_t of_token =
                 vectors ? kept_of_token(plan_, kernel) : plan_.problem.value_heads * kernel.chunk * HALATION_KEPT_VECTORS;
             const int64_t most = INT32_MAX / of_token - kernel.chunk;
+            if (most < 2)
+                return fail(HALATION_UNSUPPORTED,
+                            "value_heads, key_dim: got %lld and %lld; of one token kernels of backend %s would keep more in form "
+                            "chunkwise than they can: use form recurrent",
+                            static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.key_dim),
+                            plan_.problem.backend);
             if (launch.tokens >= most)
                 return fail(
                     HALATION_UNSUPPORTED,
@@ -308,6 +355,7 @@ halation_status dry_calls(const halation_plan &plan, GpuCall::Mode mode) {
 }  // namespace
 
 halation_status check_gpu(const halation_plan &plan) {
+    HALATION_TRY(check_sizes(plan));
     return dry_calls(plan, GpuCall::Mode::check);
 }
 

@@ -154,7 +154,7 @@ TEST_CASE("tensors that a device does not take are refused before anything runs"
     CHECK(refusal("q", Tensor(there.named("q").data(), halation::float32, {2, 5, 2, 8}, {80, 16, 8, -1}).on(device, 28))
               .says("q: has a negative stride; backend opencl takes strides of 0 and more"));
     CHECK(refusal("q", Tensor(there.named("q").data(), halation::float32, {2, 5, 2, 8}, {int64_t(1) << 31, 16, 8, 1}).on(device))
-              .says("kernels of backend opencl reach 2147483647"));
+              .says("kernels of backend opencl reach 2147483647; share the batch out over several calls"));
     const fakes::Failure misaligned =
         refusal("q", Tensor(there.named("q").data(), halation::float32, {2, 5, 2, 8}).on(device, 6));
     CHECK(misaligned.says("q: byte_offset is 6; must be a multiple of its elements of 4 bytes"));
@@ -314,6 +314,15 @@ TEST_CASE("which kernels a device has is asked apart from running them", "[devic
     CHECK(failure_of(halation_can_run(context->get(), &problem, nullptr))
               .says("state_type: got bfloat16; must be float32 with kernel gated_recurrent_opencl"));
     problem.state_type = halation::float32;
+    problem.key_dim = 128;
+    problem.value_dim = (1 << 24) - 1;
+    CHECK(halation_can_run(context->get(), &problem, nullptr) == HALATION_OK);
+    problem.value_dim = 1 << 24;
+    const fakes::Failure large = failure_of(halation_can_run(context->get(), &problem, nullptr));
+    CHECK(large.status == HALATION_UNSUPPORTED);
+    CHECK(large.says("value_heads, key_dim, value_dim: got 1, 128 and 16777216; initial_state of one sequence has 2147483648 "
+                     "elements, and kernels of backend opencl reach 2147483647; share the value channels out over several calls"));
+    problem.key_dim = problem.value_dim = 4;
     problem.recurrence = "plain";
     CHECK(failure_of(halation_can_run(context->get(), &problem, nullptr)).status != HALATION_OK);
     // The CPU's kernels go on serving the same context.

@@ -174,6 +174,17 @@ TEST_CASE("every field of a problem is checked") {
         words = "no kernel for chunk 5 for form chunkwise of recurrence gated on backend cpu; kernels exist for: 4, 16, 32";
         expected = HALATION_UNSUPPORTED;
     }
+    SECTION("chunk not compiled, with form auto") {
+        p.chunk = 5;
+        words = "no kernel for chunk 5 for form chunkwise of recurrence gated on backend cpu; kernels exist for: 4, 16, 32";
+        expected = HALATION_UNSUPPORTED;
+    }
+    SECTION("chunk where there is no form for it, with form auto") {
+        p = halation::Problem("cached", 2, 4, 8, 12);
+        p.chunk = 4;
+        words = "recurrence cached has no form chunkwise: there is no state to carry";
+        expected = HALATION_UNSUPPORTED;
+    }
     SECTION("non_causal") {
         p.recurrence = "cached";
         p.non_causal = 3;
