@@ -24,7 +24,7 @@ struct Pipe {
     int read = -1, write = -1;
     Pipe() {
         int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(std::string("no pipe: ") + std::strerror(errno));
+        if (make(ends) != 0) throw std::runtime_error(std::string("no pipe: ") + std::strerror(errno));
         read = ends[0], write = ends[1];
     }
     ~Pipe() { close_read(), close_write(); }
@@ -34,6 +34,15 @@ struct Pipe {
     void close_write() { close_end(write); }
 
 private:
+    static int make(int (&ends)[2]) {
+#ifdef __APPLE__  // which has no pipe2: a process that is started between the two calls does hold them open
+        if (pipe(ends) != 0) return -1;
+        for (const int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
+        return 0;
+#else
+        return pipe2(ends, O_CLOEXEC);
+#endif
+    }
     static void close_end(int &end) {
         if (end >= 0) close(end);
         end = -1;

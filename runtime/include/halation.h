@@ -98,6 +98,9 @@ HALATION_API const halation_kernel_table *halation_kernels(void);
  *           the device aligns sub-buffers to, strides 0 or more
  *   metal   DLTensor.device is {kDLMetal, ordinal}, data an id<MTLBuffer> of the device, of any storage mode, whose hazards are
  *           tracked (the default); strides 0 or more
+ * A cl_mem or id<MTLBuffer> must be one, of that context or device, and alive: drivers look into it, so that a pointer to
+ * anything else, such as host memory, cannot be told from it and may end the program. Of a cl_mem that kernels may only read
+ * (CL_MEM_READ_ONLY) an input may be, of one that they may only write "o" alone.
  * Offsets, slots and flags stay on the host: they are read before halation_run returns. What a run starts is put into one
  * queue, in order; it is never waited for, so that the host runs ahead. A run on a CUDA stream that is being captured becomes
  * part of the graph, slots and lengths as they were given; the plan must have been made before, and outlive the graph. The
@@ -182,7 +185,9 @@ typedef struct halation_problem {
     const char *feature_map; /* linear_normalized, bidirectional: "elu+1", "relu", "softmax", "identity"; NULL: its default */
     halation_form form;
     halation_head_mapping head_mapping;
-    int32_t chunk;              /* tokens in a chunk; 0: the schedule's own */
+    /* Tokens in a chunk, 0: the schedule's own. One that no kernel here has is refused, with form auto too; one-token sequences,
+     * which auto gives to the form recurrent, have none. */
+    int32_t chunk;
     int32_t non_causal;         /* softmax: 1 lets every query see the whole cache; ignored elsewhere */
     int64_t heads, value_heads; /* H and HV; 1 and 1 where the recurrence has no heads */
     int64_t key_dim, value_dim; /* K and V; hgrn: K = 1, V = D; ssm: K = N, V = D */
@@ -192,7 +197,9 @@ typedef struct halation_problem {
      * float32 throughout and rounds each element once, to nearest, when it stores the state: an error of at most 2^-9 of the
      * element per call, which the next call starts from. Normalizers are float32 always. */
     DLDataType state_type;
-    double scale; /* multiplies the output; 0 or NaN: the recurrence's default */
+    /* Multiplies what a token reads of the state: the output, but of ssm C^T S alone, not D x; of softmax q^T k. 0 or NaN: the
+     * recurrence's default. */
+    double scale;
 } halation_problem;
 
 /* What a plan would run, or why it cannot. */
