@@ -16,15 +16,6 @@ struct RunOptions {
     KernelOptions kernel;
 };
 
-// With form auto the runtime may pass over the chunkwise form; not when its chunk was asked for.
-void check_chunk(const Context &context, const ProblemFile &file, const KernelOptions &options) {
-    if (options.chunk == 0) return;
-    const Problem problem = problem_of(file, options);
-    auto choice = HALATION_INIT(halation_choice);
-    check(halation_can_run(context.get(), &problem, &choice));
-    if (choice.chunk != options.chunk) throw Error(fmt::format("{}: --chunk {}: {}", file.path, options.chunk, choice.reason));
-}
-
 // "1 (ssm, hgrn), 4": what kernels of this build were compiled for.
 std::string chunks_text() {
     const halation_kernel_table &table = *halation_kernels();
@@ -51,7 +42,6 @@ void run(const RunOptions &options) {
         Context context(options.kernel.threads);
         context.add_kernels(*halation_kernels());
         open_device(context, options.kernel);
-        check_chunk(context, problem, options.kernel);
         const Refusal refused = refusal(context, problem_of(problem, options.kernel));
         if (refused.status != HALATION_OK) throw Error(fmt::format("{}: {}", problem.path, refused.reason));
         results = compute(context, problem, options.kernel);

@@ -188,6 +188,7 @@ halation_status choose(const Tables &tables, const Problem &problem, Chosen *cho
     } else {
         // A form passed over is worth a word only when its place is taken by another.
         chosen->many = best_kernel(tables, problem, HALATION_FORM_CHUNKWISE, &reason);
+        const Text<500> no_chunk = reason;
         if (!chosen->many) {
             Text<500> parallel;
             chosen->many = best_kernel(tables, problem, HALATION_FORM_PARALLEL, &parallel);
@@ -199,7 +200,10 @@ halation_status choose(const Tables &tables, const Problem &problem, Chosen *cho
         if (!chosen->one) chosen->one = chosen->many;
         if (!chosen->many) chosen->many = chosen->one;
         // A chunk that was asked for is not passed over.
-        if (chosen->many && problem.chunk > 0 && chunk_of(*chosen->many) != problem.chunk) *chosen = {};
+        if (chosen->many && problem.chunk > 0 && chunk_of(*chosen->many) != problem.chunk) {
+            *chosen = {};
+            reason = no_chunk;
+        }
     }
     if (!chosen->one) {
         copy_text(choice->reason, reason.c_str());

@@ -125,15 +125,19 @@ TEST_CASE("bidirectional: more sequences than a launch keeps memory for") {
 
 TEST_CASE("bidirectional: states of which a sequence has more than kernels can index are refused") {
     if (!on_device()) return;
-    each_problem(sizes(1, 1, 8192, 8192, 1, 17), sums_all, [](const Problem &problem) {
-        std::string message;
-        try {
-            run(problem, {HALATION_FORM_PARALLEL, ""});
-        } catch (const halation::Error &error) {
-            message = error.what();
-        }
-        CHECK(message.find("value_heads, key_dim, value_dim: got 17, 8192 and 8192; of a sequence of 1 tokens") !=
-              std::string::npos);
-        CHECK(message.find("share the heads out over several calls") != std::string::npos);
-    });
+    const auto check = [](const Problem &made, const std::string &dims, const std::string &advice) {
+        each_problem(made, sums_all, [&](const Problem &problem) {
+            std::string message;
+            try {
+                run(problem, {HALATION_FORM_PARALLEL, ""});
+            } catch (const halation::Error &error) {
+                message = error.what();
+            }
+            CHECK(message.find("value_heads, key_dim, value_dim: got " + dims + "; of a sequence of 1 tokens") !=
+                  std::string::npos);
+            CHECK(message.find("share the " + advice + " out over several calls") != std::string::npos);
+        });
+    };
+    check(sizes(1, 1, 8192, 8192, 1, 17), "17, 8192 and 8192", "heads");
+    check(sizes(1, 1, 8192, 139264, 1, 1), "1, 8192 and 139264", "value channels");
 }

@@ -186,13 +186,17 @@ TEST_CASE("cache: more queries than a launch keeps memory for") {
 TEST_CASE("cache: value channels of which a token keeps more than kernels can index are refused in form recurrent") {
     if (!on_device()) return;
     each_problem(sizes(1, 1, 0, 1, 350000, 1, 64), has_cache, [](const Problem &problem) {
-        std::string message;
-        try {
-            run(problem, {HALATION_FORM_RECURRENT, ""});
-        } catch (const halation::Error &error) {
-            message = error.what();
+        for (const halation_form form : {HALATION_FORM_RECURRENT, HALATION_FORM_AUTO}) {
+            std::string message;
+            try {
+                run(problem, {form, ""});
+            } catch (const halation::Error &error) {
+                message = error.what();
+            }
+            CHECK(message.find("value_heads, value_dim: got 64 and 350000; backend " + tested_backend()) != std::string::npos);
+            CHECK(message.find(form == HALATION_FORM_AUTO
+                                   ? "in form recurrent, which form auto takes for one token: use form parallel"
+                                   : "in form recurrent: use form parallel") != std::string::npos);
         }
-        CHECK(message.find("value_heads, value_dim: got 64 and 350000; backend " + tested_backend()) != std::string::npos);
-        CHECK(message.find("use form parallel") != std::string::npos);
     });
 }
