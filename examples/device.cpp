@@ -30,13 +30,11 @@ void compute(const char *backend) {
     };
     // Puts the work into the device's queue and returns.
     const auto step = [&](int64_t tokens, bool continues) {
-        halation::NamedTensors tensors = {{"q", on_device(there_q, {1, tokens, H, D})},
-                                          {"k", on_device(there_q, {1, tokens, H, D})},
-                                          {"v", on_device(there_v, {1, tokens, H, D})},
-                                          {"g", on_device(there_g, {1, tokens, H})},
-                                          {"beta", on_device(there_beta, {1, tokens, H})},
-                                          {"o", on_device(there_o, {1, tokens, H, D})},
-                                          {"final_state", on_device(there_state, {1, H, D, D})}};
+        halation::NamedTensors tensors = {
+            {"q", on_device(there_q, {1, tokens, H, D})},         {"k", on_device(there_q, {1, tokens, H, D})},
+            {"v", on_device(there_v, {1, tokens, H, D})},         {"g", on_device(there_g, {1, tokens, H})},
+            {"beta", on_device(there_beta, {1, tokens, H})},      {"o", on_device(there_o, {1, tokens, H, D})},
+            {"final_state", on_device(there_state, {1, H, D, D})}};
         if (continues) tensors.emplace_back("initial_state", on_device(there_state, {1, H, D, D}));
         plan.run(tensors);
     };
