@@ -27,7 +27,9 @@ void ChunkBuilder::normalizer() {
     const bool one = m_.chunk == 1;
     const int multiple = in_.normalizer_chunks;
     m_.normalizer_turns = RDom(0, ((one ? m_.chunks : m_.chunks + 1) + multiple - 1) / multiple * multiple, "normalizer_turn");
-    const Expr turn = m_.normalizer_turns.x, before = max(turn - 1, 0), written = one ? turn : before;
+    const Expr turn = m_.normalizer_turns.x, before = max(turn - 1, 0);
+    // Of chunks that there are: turns beyond them make up the multiple, and nobody reads what they leave.
+    const Expr written = one ? turn : clamp(turn - 1, 0, m_.chunks - 1);
     m_.normalizer = Func("normalizer");
     m_.normalizer(d, c, h) = undef<float>();
     const Expr initial = initial_normalizer(d), earlier = m_.normalizer(d, before, h);

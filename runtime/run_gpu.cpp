@@ -253,8 +253,9 @@ private:
             if (status == HALATION_UNSUPPORTED)
                 return fail(HALATION_UNSUPPORTED,
                             "snapshots: %lld sequences are broken off for them, whose states are more than kernels of backend %s "
-                            "reach: give the final states, or fewer sequences a call",
-                            static_cast<long long>(table_.kept_rows), plan_.problem.backend);
+                            "reach: give %sfewer sequences a call",
+                            static_cast<long long>(table_.kept_rows), plan_.problem.backend,
+                            same_type(plan_.problem.state_type, float32) ? "the final states, or " : "");
             HALATION_TRY(status);
         }
         return HALATION_OK;
