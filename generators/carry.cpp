@@ -236,6 +236,10 @@ Expr mark_last_chunk(Expr c, Expr last) {
     return Call::make(Bool(), last_chunk_marker, {c, last}, Call::PureExtern);
 }
 
+Expr last_chunk_of(Expr tokens, int chunk) {
+    return max((tokens + chunk - 1) / chunk, 1) - 1;
+}
+
 IRMutator *make_carry_pass(const CarryNames &names) {
     return new Carry(names);
 }

@@ -29,11 +29,12 @@ Halide::Expr mark_state_after(Halide::Expr value, Halide::Expr v, Halide::Expr d
 Halide::Expr mark_copy_out(Halide::Expr value, const std::vector<Halide::Expr> &point, Halide::Expr inside, bool too = false);
 Halide::Expr in_order(Halide::Expr value, const std::vector<Halide::Expr> &order);
 Halide::Expr mark_last_chunk(Halide::Expr c, Halide::Expr last);
+// The last of the chunks of so many tokens: one without tokens has one, too.
+Halide::Expr last_chunk_of(Halide::Expr tokens, int chunk);
 
 // For the passes that resolve them.
-extern const char *const state_before_marker, *const state_after_marker, *const copy_out_marker, *const copy_out_too_marker,
-                                                                                                     *const in_order_marker,
-                                                                                                         *const last_chunk_marker;
+extern const char *const state_before_marker, *const state_after_marker, *const in_order_marker, *const last_chunk_marker;
+extern const char *const copy_out_marker, *const copy_out_too_marker;
 bool is_marker(const Halide::Internal::Call *call, const char *marker);
 bool is_any_marker(const Halide::Internal::Call *call);
 

@@ -1,5 +1,6 @@
 #include "chunk_builder.h"
 
+#include "carry.h"
 #include "feature_map.h"
 #include "guard.h"
 #include "math.h"
@@ -81,7 +82,7 @@ Expr ChunkBuilder::wanted(Expr inside) const {
 }
 
 Expr ChunkBuilder::last_chunk() const {
-    return max((in_.tokens + m_.chunk - 1) / m_.chunk, 1) - 1;
+    return last_chunk_of(in_.tokens, m_.chunk);
 }
 
 Expr ChunkBuilder::initial_state(Expr v, Expr d) const {

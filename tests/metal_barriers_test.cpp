@@ -56,10 +56,10 @@ bool has_kernel(const Problem &problem, const Kernel &kernel) {
 
 // By recurrence, how many are needed at least in each of its forms.
 std::map<std::string, size_t> recurrences() {
-    // gated_delta: vectors, sums with the state, values, what is written, and products go from thread to
-    // thread; of one token, whose outputs come before its new state, four. ssm: what a chunk reads, sums over groups of elements, outputs. softmax: a slice of queries and keys, maxima of
-    // threads and of all, weights. bidirectional: a slice of tokens, and of key channels. In all three, turns of a loop are held
-    // back until the one before was read.
+    // gated_delta: vectors, sums with the state, values, what is written, and products go from thread to thread; of one token,
+    // whose outputs come before its new state, four. ssm: what a chunk reads, sums over groups of elements, outputs. softmax: a
+    // slice of queries and keys, maxima of threads and of all, weights. bidirectional: a slice of tokens, and of key channels.
+    // In all three, turns of a loop are held back until the one before was read.
     if (!std::getenv("HALATION_TEST_RECURRENCES")) return {{"gated_delta", 4}, {"ssm", 4}, {"softmax", 7}, {"bidirectional", 4}};
     std::istringstream list(std::getenv("HALATION_TEST_RECURRENCES"));
     std::map<std::string, size_t> names;
