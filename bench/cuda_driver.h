@@ -21,6 +21,10 @@ public:
     // held against.
     double copy_speed() const;
 
+    // A call that puts a kernel into the stream which only loads and stores `states` [128, 128] of floats in place, a block of it
+    // rows of so many floats (32, 64 or 128) of a state: what a decode with such tiles can reach.
+    std::function<void()> in_place(halation::DeviceMemory &states, int64_t count, int row) const;
+
     // Calls something some times while the stream is captured in a graph, and returns what launches that graph.
     std::function<void()> captured(int calls, const std::function<void()> &call) const;
 

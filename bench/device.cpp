@@ -46,8 +46,8 @@ private:
     halation::NamedTensors tensors_;
 };
 
-// Seconds a round of calls: the least and the median of some.
-std::pair<double, double> time_rounds(const halation::Context &context, const std::function<void()> &round) {
+// Seconds a call of which a round has some: the least and the median of rounds.
+std::pair<double, double> time_calls(const halation::Context &context, const std::function<void()> &round, int calls) {
     const auto rounds = [&](int count) {
         const auto start = std::chrono::steady_clock::now();
         for (int i = 0; i < count; i++) round();
@@ -59,7 +59,16 @@ std::pair<double, double> time_rounds(const halation::Context &context, const st
     std::vector<double> seconds;
     for (int i = 0; i < 7; i++) seconds.push_back(rounds(std::min(count, 2000)));
     std::sort(seconds.begin(), seconds.end());
-    return {seconds.front(), seconds[seconds.size() / 2]};
+    return {seconds.front() / calls, seconds[seconds.size() / 2] / calls};
+}
+
+// One line of the table, which is Markdown: it goes into bench/results as it is. Speeds are reckoned from the least time.
+void print_line(const std::string &name, const std::string &what, std::pair<double, double> seconds, double bytes, double copy,
+                double multiply_adds) {
+    const double speed = bytes / seconds.first;
+    std::printf("| %-17s | %-24s | %9.1f | %9.1f | %5.0f | %5.0f %% | %6.0f |\n", name.c_str(), what.c_str(), seconds.first * 1e6,
+                seconds.second * 1e6, speed / 1e9, copy > 0 ? 100 * speed / copy : 0.0, multiply_adds / seconds.first / 1e9);
+    std::fflush(stdout);
 }
 
 const halation_row *find_row(const std::string &name) {
@@ -76,6 +85,7 @@ int main(int argc, char **argv) {
     std::vector<std::string> recurrences = {"linear", "retention",   "gated", "gla",   "gla_outer",         "rwkv6",
                                             "delta",  "gated_delta", "kda",   "rwkv7", "linear_normalized", "ssm",
                                             "hgrn",   "softmax"};
+    bool in_place = false;
     int64_t heads = 32, dim = 128, elements = 16, batch = 128, tokens = 8192;
     CLI::App app("Times kernels on a device");
     app.add_option("--backend", backend, "cuda, opencl or metal")->capture_default_str();
@@ -92,6 +102,8 @@ int main(int argc, char **argv) {
         ->check(CLI::IsMember({"f32", "bf16"}))
         ->capture_default_str();
     app.add_option("--only", only, "cases whose name has this word");
+    app.add_flag("--in-place", in_place,
+                 "also a kernel that does nothing but load and store states [128, 128] of the large decode in place (CUDA)");
     CLI11_PARSE(app, argc, argv);
     try {
         halation::Context context(1);
@@ -103,8 +115,18 @@ int main(int argc, char **argv) {
         std::printf("%s, H %lld, K = V = %lld, %s, states in %s", device.name, static_cast<long long>(heads),
                     static_cast<long long>(dim), type.c_str(), state_type.c_str());
         if (copy > 0) std::printf("; a copy moves %.0f GB/s, read and written", copy / 1e9);
-        std::printf("\n\n%-18s %-24s %10s %10s %9s %8s %10s\n", "recurrence", "case", "us least", "us median", "GB/s", "of copy",
-                    "GMAC/s");
+        std::printf("; B %lld of a batch, T %lld of a prefill\n\n", static_cast<long long>(batch),
+                    static_cast<long long>(tokens));
+        std::printf("| %-17s | %-24s | %9s | %9s | %5s | %7s | %6s |\n|---|---|---|---|---|---|---|\n", "recurrence", "case",
+                    "us least", "us median", "GB/s", "of copy", "GMAC/s");
+        if (cuda && in_place) {
+            const int64_t count = batch * heads;
+            const double bytes = 128.0 * 128 * sizeof(float) * static_cast<double>(count);
+            halation::DeviceMemory states(context, static_cast<size_t>(bytes));
+            for (const int row : {32, 64, 128})
+                print_line("(in place)", "rows of " + std::to_string(row) + ", graph",
+                           time_calls(context, cuda->captured(20, cuda->in_place(states, count, row)), 20), 2 * bytes, copy, 0);
+        }
         for (const std::string &name : recurrences) {
             const halation_row *row = find_row(name);
             if (!row) throw std::runtime_error("no recurrence '" + name + "' here");
@@ -132,12 +154,9 @@ int main(int argc, char **argv) {
                 const OnDevice there(context, inputs.tensors());
                 const std::function<void()> call = [&] { plan.run(there.tensors()); };
                 call();
-                auto [least, median] = time_rounds(context, c.in_graph ? cuda->captured(c.in_graph, call) : call);
-                least /= std::max(c.in_graph, 1), median /= std::max(c.in_graph, 1);
-                const double speed = work.bytes / least;
-                std::printf("%-18s %-24s %10.1f %10.1f %9.0f %7.0f%% %10.0f\n", name.c_str(), c.name, least * 1e6, median * 1e6,
-                            speed / 1e9, copy > 0 ? 100 * speed / copy : 0.0, work.multiply_adds / least / 1e9);
-                std::fflush(stdout);
+                const auto seconds =
+                    c.in_graph ? time_calls(context, cuda->captured(c.in_graph, call), c.in_graph) : time_calls(context, call, 1);
+                print_line(name, c.name, seconds, work.bytes, copy, work.multiply_adds);
             }
         }
     } catch (const std::exception &error) {
