@@ -1,7 +1,5 @@
 #include "cuda_driver.h"
 
-#include <algorithm>
-#include <chrono>
 #include <dlfcn.h>
 #include <memory>
 #include <stdexcept>
@@ -34,17 +32,9 @@ CudaDriver::~CudaDriver() {
     }
 }
 
-double CudaDriver::copy_speed() const {
-    constexpr size_t bytes = size_t(2) << 30;
-    const halation::DeviceMemory from(context_, bytes), to(context_, bytes);
-    double least = 1e9;
-    for (int i = 0; i < 10; i++) {
-        const auto start = std::chrono::steady_clock::now();
-        call("cuMemcpyDtoDAsync_v2", to.data(), from.data(), bytes, stream_);
-        context_.synchronize();
-        least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
-    return 2.0 * bytes / least;
+std::function<void()> CudaDriver::copy(const halation::DeviceMemory &from, halation::DeviceMemory &to, size_t bytes) const {
+    return
+        [this, source = from.data(), target = to.data(), bytes] { call("cuMemcpyDtoDAsync_v2", target, source, bytes, stream_); };
 }
 
 std::function<void()> CudaDriver::in_place(halation::DeviceMemory &states, int64_t count, int row) const {

@@ -17,9 +17,9 @@ public:
     CudaDriver(const CudaDriver &) = delete;
     CudaDriver &operator=(const CudaDriver &) = delete;
 
-    // Bytes a second, read and written, that the driver copies with. What a decode, which reads and writes each state once, is
-    // held against.
-    double copy_speed() const;
+    // A call that copies so many bytes within the device's memory: what a decode, which reads and writes each state once, is
+    // held against. `from` and `to` must last as long.
+    std::function<void()> copy(const halation::DeviceMemory &from, halation::DeviceMemory &to, size_t bytes) const;
 
     // A call that puts a kernel into the stream which only loads and stores `states` [128, 128] of floats in place, a block of it
     // rows of so many floats (32, 64 or 128) of a state: what a decode with such tiles can reach.

@@ -1,6 +1,6 @@
-// Kernels on a device: decode of a large batch beside the copy speed that its memory was seen to have, decode of one sequence, a
-// long prefill. Every tensor is in device memory before the clock starts; calls are put into the queue one after the other and
-// waited for once, so that what is timed is the device, unless the host takes longer to ask.
+// Kernels on a device: decode of a large batch, decode of one sequence, a long prefill, each beside a copy of as many bytes (in
+// a graph: of a graph of copies). Every tensor is in device memory before the clock starts; calls are put into the queue one
+// after the other and waited for once, so that what is timed is the device, unless the host takes longer to ask.
 #include "cuda_driver.h"
 #include "work.h"
 
@@ -18,8 +18,10 @@ struct Case {
     const char *name;
     halation_form form;
     bench::Sizes sizes;
-    int in_graph = 0;  // calls in a graph, as servers decode; 0: none
+    bool in_graph = false;  // as servers decode
 };
+
+constexpr int calls_of_graph = 20;
 
 class OnDevice {
 public:
@@ -62,12 +64,13 @@ std::pair<double, double> time_calls(const halation::Context &context, const std
     return {seconds.front() / calls, seconds[seconds.size() / 2] / calls};
 }
 
-// One line of the table, which is Markdown: it goes into bench/results as it is. Speeds are reckoned from the least time.
+// One line of the table, which is Markdown: it goes into bench/results as it is. `copy`: seconds in which the device copies what
+// the call reads and writes; 0: not known. Speeds are reckoned from the least time.
 void print_line(const std::string &name, const std::string &what, std::pair<double, double> seconds, double bytes, double copy,
                 double multiply_adds) {
-    const double speed = bytes / seconds.first;
-    std::printf("| %-17s | %-24s | %9.1f | %9.1f | %5.0f | %5.0f %% | %6.0f |\n", name.c_str(), what.c_str(), seconds.first * 1e6,
-                seconds.second * 1e6, speed / 1e9, copy > 0 ? 100 * speed / copy : 0.0, multiply_adds / seconds.first / 1e9);
+    std::printf("| %-17s | %-24s | %9.1f | %9.1f | %5.0f | %9.1f | %5.0f %% | %6.0f |\n", name.c_str(), what.c_str(),
+                seconds.first * 1e6, seconds.second * 1e6, bytes / seconds.first / 1e9, copy * 1e6, 100 * copy / seconds.first,
+                multiply_adds / seconds.first / 1e9);
     std::fflush(stdout);
 }
 
@@ -111,29 +114,41 @@ int main(int argc, char **argv) {
         const halation_device_info device = context.open_device(backend.c_str());
         std::optional<bench::CudaDriver> cuda;
         if (backend == "cuda") cuda.emplace(context);
-        const double copy = cuda ? cuda->copy_speed() : 0;
+        const auto in_graph = [&](const std::function<void()> &call) {
+            return time_calls(context, cuda->captured(calls_of_graph, call), calls_of_graph);
+        };
+        const auto copy_of = [&](double bytes) {
+            if (!cuda) return 0.0;
+            const size_t half = static_cast<size_t>(bytes / 2);
+            const halation::DeviceMemory from(context, half);
+            halation::DeviceMemory to(context, half);
+            return in_graph(cuda->copy(from, to, half)).first;
+        };
         std::printf("%s, H %lld, K = V = %lld, %s, states in %s", device.name, static_cast<long long>(heads),
                     static_cast<long long>(dim), type.c_str(), state_type.c_str());
-        if (copy > 0) std::printf("; a copy moves %.0f GB/s, read and written", copy / 1e9);
+        constexpr double much = 4e9;
+        const double second_a_byte = copy_of(much) / much;
+        if (cuda) std::printf("; a copy moves %.0f GB/s, read and written", 1e-9 / second_a_byte);
         std::printf("; B %lld of a batch, T %lld of a prefill\n\n", static_cast<long long>(batch),
                     static_cast<long long>(tokens));
-        std::printf("| %-17s | %-24s | %9s | %9s | %5s | %7s | %6s |\n|---|---|---|---|---|---|---|\n", "recurrence", "case",
-                    "us least", "us median", "GB/s", "of copy", "GMAC/s");
+        std::printf("| %-17s | %-24s | %9s | %9s | %5s | %9s | %7s | %6s |\n|---|---|---|---|---|---|---|---|\n", "recurrence",
+                    "case", "us least", "us median", "GB/s", "us a copy", "of copy", "GMAC/s");
         if (cuda && in_place) {
             const int64_t count = batch * heads;
             const double bytes = 128.0 * 128 * sizeof(float) * static_cast<double>(count);
             halation::DeviceMemory states(context, static_cast<size_t>(bytes));
+            const double copy = copy_of(2 * bytes);
             for (const int row : {32, 64, 128})
                 print_line("(in place)", "rows of " + std::to_string(row) + ", graph",
-                           time_calls(context, cuda->captured(20, cuda->in_place(states, count, row)), 20), 2 * bytes, copy, 0);
+                           in_graph(cuda->in_place(states, count, row)), 2 * bytes, copy, 0);
         }
         for (const std::string &name : recurrences) {
             const halation_row *row = find_row(name);
             if (!row) throw std::runtime_error("no recurrence '" + name + "' here");
             std::vector<Case> cases = {{"decode of a batch", HALATION_FORM_RECURRENT, {batch, 1, 0}},
-                                       {"decode of a batch, graph", HALATION_FORM_RECURRENT, {batch, 1, 0}, 20},
+                                       {"decode of a batch, graph", HALATION_FORM_RECURRENT, {batch, 1, 0}, true},
                                        {"decode of one", HALATION_FORM_RECURRENT, {1, 1, 0}},
-                                       {"decode of one, graph", HALATION_FORM_RECURRENT, {1, 1, 0}, 20},
+                                       {"decode of one, graph", HALATION_FORM_RECURRENT, {1, 1, 0}, true},
                                        {"prefill recurrent", HALATION_FORM_RECURRENT, {1, tokens, 0}},
                                        {"prefill chunkwise", HALATION_FORM_CHUNKWISE, {1, tokens, 0}}};
             if (bench::has_letter(*row, 'S'))
@@ -154,9 +169,8 @@ int main(int argc, char **argv) {
                 const OnDevice there(context, inputs.tensors());
                 const std::function<void()> call = [&] { plan.run(there.tensors()); };
                 call();
-                const auto seconds =
-                    c.in_graph ? time_calls(context, cuda->captured(c.in_graph, call), c.in_graph) : time_calls(context, call, 1);
-                print_line(name, c.name, seconds, work.bytes, copy, work.multiply_adds);
+                print_line(name, c.name, c.in_graph ? in_graph(call) : time_calls(context, call, 1), work.bytes,
+                           c.in_graph ? copy_of(work.bytes) : work.bytes * second_a_byte, work.multiply_adds);
             }
         }
     } catch (const std::exception &error) {
