@@ -133,7 +133,8 @@ public:
             names.copies[copied.name()] = final_normalizer_func_.name();
         }
         names.chunk_loop = m_.chunk_loop.name();
-        names.bits = {final_state_func_.name(), final_state_bits_func_.name(), *reads_bits_, *writes_bits_};
+        names.bits = {"initial_state", "initial_state_bits", final_state_func_.name(), final_state_bits_func_.name(),
+                      *reads_bits_,    *writes_bits_};
         get_pipeline().add_custom_lowering_pass(make_guard_pass());
         get_pipeline().add_custom_lowering_pass(make_carry_registers_pass(names));
     }

@@ -100,7 +100,8 @@ public:
         names.copies[m_.final_state_copy.name()] = final_state_func_.name();
         names.copies[placed_.name()] = placed_.name();
         names.chunk_loop = m_.chunk_loop.name();
-        names.bits = {final_state_func_.name(), final_state_bits_func_.name(), *reads_bits_, *writes_bits_};
+        names.bits = {"initial_state", "initial_state_bits", final_state_func_.name(), final_state_bits_func_.name(),
+                      *reads_bits_,    *writes_bits_};
         std::vector<std::string> kept = {m_.scanned.name()};
         if (m_.rates.defined()) kept.push_back(m_.rates.name());
         get_pipeline().add_custom_lowering_pass(make_guard_pass());

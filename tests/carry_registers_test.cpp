@@ -72,8 +72,9 @@ struct Small {
             .gpu_threads(v);
     }
 
-    halation::CarryRegistersNames names() const {
+    halation::CarryRegistersNames names(const halation::StateBits &bits) const {
         halation::CarryRegistersNames names;
+        names.bits = bits;
         names.state_before = before.name();
         names.state_after = after.name();
         names.final_state_copy = copy.name();
@@ -98,19 +99,19 @@ private:
     }
 };
 
-std::map<std::string, int64_t> compiled(Small &small) {
+std::map<std::string, int64_t> compiled(Small &small, const halation::StateBits &bits = {}) {
     std::map<std::string, int64_t> sizes;
     Pipeline both({small.output, small.final_state});
-    both.add_custom_lowering_pass(halation::make_carry_registers_pass(small.names()));
+    both.add_custom_lowering_pass(halation::make_carry_registers_pass(small.names(bits)));
     both.add_custom_lowering_pass(halation::make_thread_registers_pass({small.steps.name()}));
     both.add_custom_lowering_pass(new Registers(&sizes));
     both.compile_to_module({small.initial, small.tokens}, "small", Target("x86-64-linux-opencl-no_runtime"));
     return sizes;
 }
 
-std::string refusal(Small &small) {
+std::string refusal(Small &small, const halation::StateBits &bits = {}) {
     try {
-        compiled(small);
+        compiled(small, bits);
     } catch (const CompileError &error) {
         return error.what();
     }
@@ -146,6 +147,20 @@ TEST_CASE("carry in registers: the last chunk is the same for all threads of a b
     Small of_channel(same, [](const Small &s) { return halation::mark_last_chunk(s.c, s.v % 2); });
     of_channel.schedule();
     CHECK_THAT(refusal(of_channel), Catch::Contains("the last chunk depends on"));
+}
+
+TEST_CASE("carry in registers: states of bfloat16 must be loaded and stored") {
+    const auto refused = [](const char *initial, const char *final, int reads, int writes) {
+        Small small;
+        small.schedule();
+        const auto asked = [](int asked) { return asked ? Expr(1) : Expr(); };
+        return refusal(small, {initial, initial, final ? final : small.final_state.name(), small.final_state.name(), asked(reads),
+                               asked(writes)});
+    };
+    CHECK(refused("initial", nullptr, 1, 1) == "");
+    CHECK_THAT(refused("other", nullptr, 1, 1), Catch::Contains("nothing loads other before the first chunk"));
+    CHECK_THAT(refused("initial", "other", 1, 1), Catch::Contains("nothing stores other after the last chunk"));
+    CHECK(refused("other", "other", 0, 0) == "");
 }
 
 TEST_CASE("carry in registers: what is kept must be in Stack") {
