@@ -204,6 +204,8 @@ private:
 
     Expr visit(const Call *op) override {
         if (is_marker(op, copy_out_too_marker)) fail("a Func is copied out where it is computed, which only kernels for GPUs do");
+        // Where nothing ends the loop after a sequence's own last chunk, chunks beyond it would be copied out over it.
+        if (is_marker(op, last_chunk_marker)) fail("the last chunk of a sequence is asked for, which only kernels for GPUs do");
         return is_any_marker(op) ? mutate(op->args[0]) : IRMutator::visit(op);
     }
 };

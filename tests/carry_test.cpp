@@ -285,6 +285,16 @@ TEST_CASE("carry: what the markers must be") {
           }) == "a copy to an output must be the marker alone");
 }
 
+TEST_CASE("carry: what only kernels for GPUs do") {
+    CHECK(refused([](Pieces &p) {
+              p.copy_value = halation::mark_copy_out(Pieces::load("after"), {p.v, p.d}, halation::mark_last_chunk(p.turn, 2));
+          }) == "the last chunk of a sequence is asked for, which only kernels for GPUs do");
+    CHECK(refused([](Pieces &p) {
+              const Expr copied = halation::mark_copy_out(Pieces::load("before"), {p.v, p.d}, const_true(), true);
+              p.after_value = halation::mark_state_after(copied, p.v, p.d, {});
+          }) == "a Func is copied out where it is computed, which only kernels for GPUs do");
+}
+
 TEST_CASE("carry: the state is not read after it was replaced") {
     CHECK(refused([](Pieces &p) { p.read_late = true; }) ==
           "the state before a chunk is read after the state of the next was written over it");
