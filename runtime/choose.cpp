@@ -183,12 +183,12 @@ void describe(const Chosen &chosen, const Text<500> &reason, halation_choice *ch
 
 halation_status choose(const Tables &tables, const Problem &problem, Chosen *chosen, halation_choice *choice) {
     Text<500> reason;
-    if (problem.form != HALATION_FORM_AUTO) {
-        chosen->one = chosen->many = best_kernel(tables, problem, problem.form, &reason);
-    } else {
+    const bool is_auto = problem.form == HALATION_FORM_AUTO;
+    chosen->many = best_kernel(tables, problem, is_auto ? HALATION_FORM_CHUNKWISE : problem.form, &reason);
+    chosen->one = chosen->many;
+    // A chunk that was asked for is not passed over.
+    if (is_auto && (chosen->many || problem.chunk == 0)) {
         // A form passed over is worth a word only when its place is taken by another.
-        chosen->many = best_kernel(tables, problem, HALATION_FORM_CHUNKWISE, &reason);
-        const Text<500> no_chunk = reason;
         if (!chosen->many) {
             Text<500> parallel;
             chosen->many = best_kernel(tables, problem, HALATION_FORM_PARALLEL, &parallel);
@@ -199,11 +199,6 @@ halation_status choose(const Tables &tables, const Problem &problem, Chosen *cho
         if (!chosen->one) reason.item(recurrent.c_str(), "; ");
         if (!chosen->one) chosen->one = chosen->many;
         if (!chosen->many) chosen->many = chosen->one;
-        // A chunk that was asked for is not passed over.
-        if (chosen->many && problem.chunk > 0 && chunk_of(*chosen->many) != problem.chunk) {
-            *chosen = {};
-            reason = no_chunk;
-        }
     }
     if (!chosen->one) {
         copy_text(choice->reason, reason.c_str());

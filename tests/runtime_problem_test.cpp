@@ -179,6 +179,17 @@ TEST_CASE("every field of a problem is checked") {
         words = "no kernel for chunk 5 for form chunkwise of recurrence gated on backend cpu; kernels exist for: 4, 16, 32";
         expected = HALATION_UNSUPPORTED;
     }
+    SECTION("chunk of one token, with form auto") {
+        p.chunk = 1;
+        words = "no kernel for chunk 1 for form chunkwise of recurrence gated on backend cpu; kernels exist for: 4, 16, 32";
+        expected = HALATION_UNSUPPORTED;
+    }
+    SECTION("chunk of one token where form recurrent is all there is, with form auto") {
+        p.recurrence = "retention";
+        p.chunk = 1;
+        words = "no kernel for form chunkwise of recurrence retention on backend cpu; kernels exist for: recurrent";
+        expected = HALATION_UNSUPPORTED;
+    }
     SECTION("chunk where there is no form for it, with form auto") {
         p = halation::Problem("cached", 2, 4, 8, 12);
         p.chunk = 4;
