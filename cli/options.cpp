@@ -37,7 +37,8 @@ void refuse_misfits(const KernelOptions &options) {
 void add_kernel_options(CLI::App &command, KernelOptions &options, const KernelHelp &help) {
     add_words(command, "--form", options.form, {"auto", "recurrent", "chunkwise", "parallel"},
               std::string("recurrent: token by token; chunkwise: chunk by chunk, the state\n"
-                          "carried; parallel: all tokens at once;\n") +
+                          "carried; parallel: all tokens at once, where there is a\n"
+                          "state on CPUs only;\n") +
                   help.form);
     add_words(command, "--isa", options.isa, {"x86_64", "avx2", "avx512", "neon"},
               std::string("instruction set of the kernels (default: ") + help.isa + ")");

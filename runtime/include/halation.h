@@ -168,7 +168,7 @@ typedef enum halation_form {
     HALATION_FORM_AUTO = 0,      /* by each sequence's own length: recurrent for one token, else chunkwise */
     HALATION_FORM_RECURRENT = 1, /* token by token, state in place */
     HALATION_FORM_CHUNKWISE = 2, /* chunk by chunk, state carried */
-    HALATION_FORM_PARALLEL = 3   /* all tokens at once: masked products, quadratic work */
+    HALATION_FORM_PARALLEL = 3   /* all tokens at once: masked products, quadratic work; where there is a state, on CPUs only */
 } halation_form;
 
 typedef enum halation_head_mapping {
