@@ -1,6 +1,7 @@
 #include "gpu_table.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -50,8 +51,20 @@ int64_t most_tokens_of(const halation_plan &plan, const BoundKernel &kernel) {
     return std::max<int64_t>(most_kept / kept_of_token(plan, *kernel.kernel), 1);
 }
 
-void add_launches(const halation_plan &plan, const Group &group, std::vector<TableEntry> entries, size_t words_apart,
-                  GpuTable *table) {
+// Sequences of up to so many tokens that a launch may have: its o has a row for each, as long as the longest, and all of it must
+// be within the 32 bits that kernels count in, however little of it is written.
+int64_t most_rows(const halation_plan &plan, const Arguments &arguments, int64_t tokens) {
+    const TensorSpec &spec = plan.tensors[plan.output];
+    const TensorView &o = arguments.tensors[plan.output];
+    int64_t of_row = tokens;
+    for (int axis = 0; axis < spec.rank; axis++)
+        if (axis != spec.row_axis && axis != spec.token_axis) of_row *= o.extent[axis];
+    const bool empty = o.extent[spec.token_axis] == 0;  // then its strides were not looked at
+    return INT32_MAX / std::max(of_row, empty ? 1 : std::abs(o.stride[spec.row_axis]));
+}
+
+void add_launches(const halation_plan &plan, const Arguments &arguments, const Group &group, std::vector<TableEntry> entries,
+                  size_t words_apart, GpuTable *table) {
     const BoundKernel *kernel = group.many ? plan.many : plan.one;
     const int64_t most_sequences = std::max<int64_t>(most_blocks / plan.problem.value_heads, 1);
     const bool sorted = sort_by_length(&entries);
@@ -63,7 +76,7 @@ void add_launches(const halation_plan &plan, const Group &group, std::vector<Tab
         for (; next < entries.size(); next++) {
             const TableEntry &entry = entries[next];
             const int32_t tokens = std::max(launch.tokens, entry.tokens);
-            const bool full = launch.entries == most_sequences ||
+            const bool full = launch.entries == most_sequences || launch.entries >= most_rows(plan, arguments, tokens) ||
                               (launch.entries + 1) * kept_of_sequence(plan, *kernel->kernel, tokens) > most_kept;
             if (launch.entries > 0 && (full || cost(entry) < shortest)) break;
             const auto *begin = reinterpret_cast<const int32_t *>(&entry);
@@ -111,7 +124,8 @@ void make_table(const halation_plan &plan, const Arguments &arguments, size_t al
         add_pieces(plan, kernel, arguments, n, most_tokens_of(plan, kernel), &table->kept_rows, &pieces);
         for (const Piece &piece : pieces) groups[{piece.stage, many, piece.from, piece.to}].push_back(piece.entry);
     }
-    for (auto &[group, entries] : groups) add_launches(plan, group, std::move(entries), alignment / sizeof(int32_t), table);
+    for (auto &[group, entries] : groups)
+        add_launches(plan, arguments, group, std::move(entries), alignment / sizeof(int32_t), table);
 }
 
 }  // namespace halation::runtime

@@ -91,6 +91,12 @@ int run(void **argv, bool chunkwise) {
     auto &scale = *static_cast<float *>(argv[5]);
     auto &step = *static_cast<int32_t *>(argv[7]), &key_heads = *static_cast<int32_t *>(argv[8]);
     if (*static_cast<int32_t *>(argv[12]) != o.dim[2].extent) return -5;
+    // As the code that Halide makes has it.
+    int64_t elements = 1;
+    for (const halide_dimension_t &dim : {o.dim[0], o.dim[1], o.dim[2], o.dim[3]}) {
+        elements *= dim.extent;
+        if (std::max(elements, int64_t(1) * dim.extent * std::abs(dim.stride)) > INT32_MAX) return -6;
+    }
     seen.calls++;
     seen.chunkwise_calls += chunkwise;
     seen.entries += o.dim[3].extent;

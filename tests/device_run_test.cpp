@@ -266,6 +266,42 @@ TEST_CASE("runs that follow each other without waiting keep their own slots and 
     CHECK(close(fakes::row(pool, 40, 64), state));
 }
 
+TEST_CASE("sequences that would have an o of 2^31 elements, were all as long as the longest, fall into launches", "[device]") {
+    const auto context = opencl_context();
+    if (!context) return;
+    // One long sequence among many of one token, of which each counts as one worth a launch.
+    constexpr int64_t V = 2048, longest = 256, N = 4097, T = longest + N - 1;
+    Gated data(1, 1, 1, 1, 1, V);
+    const DLDevice device = context->device().device;
+    OnDevice there(*context, data);
+    const halation::DeviceMemory o(*context, static_cast<size_t>(T * V) * sizeof(float));
+    // Every token is the same one.
+    const auto same = [&](const char *name, std::vector<int64_t> shape) {
+        std::vector<int64_t> strides(shape.size(), 0);
+        strides.back() = 1;
+        return Tensor(there.named(name).data(), halation::float32, std::move(shape), std::move(strides)).on(device);
+    };
+    std::vector<int32_t> offsets(N + 1);
+    std::iota(offsets.begin() + 1, offsets.end(), static_cast<int32_t>(longest));
+    halation::Batch batch;
+    batch.offsets = Tensor(offsets.data(), {N + 1});
+    halation::Plan plan(*context, problem_of(data, HALATION_FORM_RECURRENT));
+    seen = {};
+    plan.run({{"q", same("q", {1, T, 1, 1})},
+              {"k", same("k", {1, T, 1, 1})},
+              {"v", same("v", {1, T, 1, V})},
+              {"g", Tensor(there.named("g").data(), halation::float32, {1, T, 1}, {0, 0, 0}).on(device)},
+              {"o", Tensor(o.data(), halation::float32, {1, T, 1, V}).on(device)}},
+             batch);
+    CHECK(seen.calls == 2);
+    CHECK(seen.entries == N);
+    CHECK(seen.most_tokens == longest);
+    std::vector<float> found(static_cast<size_t>(T * V)), expected, states;
+    o.copy_to(found.data(), found.size() * sizeof(float));
+    data.reference_all(false, &expected, &states);
+    for (const int64_t t : {int64_t(0), longest, T - 2, T - 1}) CHECK(close(fakes::row(found, t, V), expected));
+}
+
 TEST_CASE("what kernels on a device report reaches the caller", "[device]") {
     const auto context = opencl_context();
     if (!context) return;

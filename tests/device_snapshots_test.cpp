@@ -163,6 +163,49 @@ TEST_CASE("a call on a device falls into as many launches as its snapshots need"
     }
 }
 
+TEST_CASE("pieces of sequences fall into launches where they would be 2^31 elements apart, had each a row of o", "[device]") {
+    const auto context = opencl_context();
+    if (!context) return;
+    constexpr int64_t T = 17, apart = 72'000'000, aside = 15;  // that many snapshots inside the first chunk
+    static_assert(2 * aside * apart > INT32_MAX && (2 * aside - 1) * apart <= INT32_MAX, "just too many for one launch");
+    const Gated data(2, T, 1, 1, 4, 4);
+    OnDevice there(*context, data);
+    const DLDevice device = context->device().device;
+    const halation::DeviceMemory o(*context, (apart + T * 4) * sizeof(float));  // of which little is touched
+    std::vector<float> states(2 * aside * 16);
+    const halation::DeviceMemory snapshots(*context, states.data(), states.size() * sizeof(float));
+    std::vector<int64_t> sequences, tokens, to;
+    for (int64_t n = 0; n < 2 * aside; n++) sequences.push_back(n / aside), tokens.push_back(n % aside + 1), to.push_back(n);
+    const auto vector = [](const std::vector<int64_t> &values) { return Tensor(values.data(), {2 * aside}); };
+    halation::Batch batch;
+    batch.snapshot_sequences = vector(sequences);
+    batch.snapshot_tokens = vector(tokens);
+    batch.snapshot_slots = vector(to);
+    halation::NamedTensors tensors = there.tensors(false, false);
+    for (auto &[name, tensor] : tensors)
+        if (name == "o") tensor = Tensor(o.data(), halation::float32, {2, T, 1, 4}, {apart, 4, 4, 1}).on(device);
+    tensors.emplace_back("snapshot_state", Tensor(snapshots.data(), halation::float32, {2 * aside, 1, 4, 4}).on(device));
+    halation::Problem problem = fakes::gated_problem(data, HALATION_FORM_CHUNKWISE);
+    problem.backend = "opencl";
+    halation::Plan plan(*context, problem);
+    seen = {};
+    plan.run(tensors, batch);
+    CHECK(seen.calls == 2 + 1);
+    CHECK(seen.entries == 2 * aside + 2);
+    snapshots.copy_to(states.data(), states.size() * sizeof(float));
+    std::vector<float> expected(data.o.size()), found(T * 4);
+    for (int64_t n = 0; n < 2; n++) {
+        std::vector<float> state(16);
+        for (int64_t t = 0; t < T; t++) {
+            data.reference(n, t, t + 1, &state, &expected);
+            if (t < aside) CHECK(close(fakes::row(states, n * aside + t, 16), state));
+        }
+        const auto offset = static_cast<size_t>(n * apart) * sizeof(float);
+        halation::check(halation_device_copy_from(context->get(), o.data(), offset, found.data(), found.size() * sizeof(float)));
+        CHECK(close(found, fakes::row(expected, n, T * 4)));
+    }
+}
+
 TEST_CASE("a skipped sequence takes no snapshot on a device", "[device]") {
     const auto context = opencl_context();
     if (!context) return;
