@@ -317,7 +317,7 @@ void add_bench(CLI::App &app) {
     add_kernel_options(*command, options->kernel,
                        {"auto (default): recurrent for one token, else chunkwise or, where\nthere is no such form, parallel",
                         "the best that\nthis machine has", "grouped"});
-    command->add_option("--backend", options->kernel.backend, "cpu alone; the program device_bench times devices")
+    command->add_option("--backend", options->kernel.backend, "cpu alone; bench/device_bench of a build times devices")
         ->check(CLI::Validator(
             [](std::string &given) {
                 return given == "cpu" ? std::string() : "got '" + given + "'; bench times the CPU, device_bench times devices";

@@ -112,6 +112,7 @@ void print_kernels(const halation_kernel_table &table, const halation_row &row) 
             if (std::strcmp(kernel.recurrence, row.name) || kernel.form != form) continue;
             std::string what = kernel.backend;
             if (kernel.form == HALATION_FORM_CHUNKWISE) what += fmt::format(", chunk {}", kernel.chunk);
+            if (kernel.key_dim) what += fmt::format(", {} {}", std::strcmp(row.name, "ssm") ? "K" : "N", kernel.key_dim);
             if (kernel.feature_map) what += fmt::format(", feature map {}", kernel.feature_map);
             Group &group = by_isa[what + "\n" + kernel.isa];
             if (!std::strcmp(kernel.backend, "cpu")) group.isas = kernel.isa;  // others have but one
@@ -201,8 +202,8 @@ void add_list(CLI::App &app) {
     CLI::App *command = app.add_subcommand("list", "show the recurrences and kernels of this build");
     command->footer(
         "For each recurrence: its formula, the names and shapes of its tensors, and its forms with the kernels that exist for\n"
-        "each (tokens in a chunk, types, instruction sets), or why it has no such form. At the end: which instruction sets\n"
-        "this machine can run, and the devices of other backends.\n\n"
+        "each (tokens in a chunk, the one K, or N of ssm, that they are for, types, instruction sets), or why it has no such\n"
+        "form. At the end: which instruction sets this machine can run, and the devices of other backends.\n\n"
         "Shapes: B sequences, T tokens, S cached tokens, K and V channels, HV heads of v, H heads of q and k, HV being a\n"
         "multiple of H. For softmax the cache has the fewer heads: q has HV, k and v have H.\n"
         "Types: q, k, v, x, z and o have the type listed, all other inputs that of 'gates' if one is listed, else the same;\n"
