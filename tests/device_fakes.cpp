@@ -237,6 +237,13 @@ halation::NamedTensors OnDevice::tensors(bool with_initial, bool with_final) con
     return all;
 }
 
+halation::NamedTensors OnDevice::tensors_with(const char *name, halation::Tensor own) const {
+    halation::NamedTensors all = tensors();
+    for (auto &[known, tensor] : all)
+        if (known == name) tensor = own;
+    return all;
+}
+
 std::vector<float> OnDevice::read(const char *name) const {
     for (const Placed &placed : placed_) {
         if (placed.name != name) continue;

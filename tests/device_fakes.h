@@ -42,6 +42,8 @@ public:
     OnDevice(const halation::Context &context, const fakes::Gated &data);
 
     halation::NamedTensors tensors(bool with_initial = true, bool with_final = true) const;
+    // All of them, but one of one's own.
+    halation::NamedTensors tensors_with(const char *name, halation::Tensor own) const;
     halation::Tensor named(const char *name) const;
     std::vector<float> read(const char *name) const;
 

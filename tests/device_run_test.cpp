@@ -138,10 +138,7 @@ TEST_CASE("tensors that a device does not take are refused before anything runs"
     halation::Plan plan(*context, problem_of(data));
     const DLDevice device = context->device().device;
     const auto refusal = [&](const char *name, Tensor tensor) {
-        halation::NamedTensors tensors = there.tensors();
-        for (auto &[known, given] : tensors)
-            if (known == name) given = tensor;
-        return failure_of([&] { plan.run(tensors); });
+        return failure_of([&] { plan.run(there.tensors_with(name, tensor)); });
     };
     CHECK(refusal("k", Tensor(data.k.data(), {2, 5, 2, 8})).says("k: is on the CPU; must be on opencl:0"));
     CHECK(refusal("o", Tensor(data.o.data(), {2, 5, 4, 12}).on({kDLCUDA, 1})).says("o: is on cuda:1; must be on opencl:0"));
@@ -211,22 +208,17 @@ TEST_CASE("memory that kernels may only read or only write serves where that is 
     const OpenclMemory q(*context, apart + q_bytes, read_only), o(*context, apart + o_bytes, write_only),
         state(*context, data.final.size() * 4, write_only);
     halation::check(halation_device_copy_to(context->get(), q.get(), apart, data.q.data(), q_bytes));
-    const auto with = [&](const char *name, Tensor tensor) {
-        halation::NamedTensors tensors = there.tensors();
-        for (auto &[known, given] : tensors)
-            if (known == name) given = tensor;
-        return tensors;
-    };
     std::vector<float> expected, states, found(data.o.size());
     data.reference_all(true, &expected, &states);
-    plan.run(with("q", Tensor(q.get(), halation::float32, {2, 5, 2, 8}).on(device, apart)));
+    plan.run(there.tensors_with("q", Tensor(q.get(), halation::float32, {2, 5, 2, 8}).on(device, apart)));
     CHECK(close(there.read("o"), expected));
-    plan.run(with("o", Tensor(o.get(), halation::float32, {2, 5, 2, 8}).on(device, apart)));
+    plan.run(there.tensors_with("o", Tensor(o.get(), halation::float32, {2, 5, 2, 8}).on(device, apart)));
     halation::check(halation_device_copy_from(context->get(), o.get(), apart, found.data(), o_bytes));
     CHECK(close(found, expected));
 
     const auto refusal = [&](const char *name, void *memory, std::vector<int64_t> shape) {
-        return failure_of([&] { plan.run(with(name, Tensor(memory, halation::float32, std::move(shape)).on(device))); });
+        return failure_of(
+            [&] { plan.run(there.tensors_with(name, Tensor(memory, halation::float32, std::move(shape)).on(device))); });
     };
     CHECK(refusal("o", q.get(), {2, 5, 2, 8}).says("o: its cl_mem is CL_MEM_READ_ONLY; kernels write it"));
     CHECK(refusal("q", o.get(), {2, 5, 2, 8}).says("q: its cl_mem is CL_MEM_WRITE_ONLY; kernels read it"));

@@ -245,6 +245,11 @@ void check_close(const Problem &problem, const Kernel &kernel, const How &how) {
     check_close(run(problem, kernel, how), expected(problem));
 }
 
+void check_all_kernels(const Problem &problem) {
+    const auto wanted = expected(problem);
+    each_kernel(problem, [&](const Kernel &kernel) { check_close(run(problem, kernel), wanted); });
+}
+
 bool same_bits(const Tensor &a, const Tensor &b) {
     return a.type == b.type && a.shape == b.shape && a.data == b.data;
 }

@@ -56,6 +56,8 @@ void each_kernel(const Problem &problem, const std::function<void(const Kernel &
 void check_close(const Results &results, const std::map<std::string, Expected> &expected, double times = 1);
 void check_close(const Problem &problem, const Kernel &kernel, const How &how = {});
 void check_same_bits(const Results &results, const Results &other);
+// Every kernel of the problem against the plain loop.
+void check_all_kernels(const Problem &problem);
 // That nothing depends on how tensors lie, nor on states being read and written in place.
 void check_layouts(const Problem &problem, const Kernel &kernel);
 bool same_bits(const Tensor &a, const Tensor &b);

@@ -55,10 +55,7 @@ TEST_CASE("cache: sizes around those of blocks of queries, keys and channels") {
         like.heads = row.tiled ? HALATION_HEADS_TILED : HALATION_HEADS_GROUPED;
         like.causal = row.causal;
         like.seed = static_cast<unsigned>(row.K * 100 + row.V);
-        each_problem(like, has_cache, [](Problem &problem) {
-            const auto wanted = expected(problem);
-            each_kernel(problem, [&](const Kernel &kernel) { check_close(run(problem, kernel), wanted); });
-        });
+        each_problem(like, has_cache, check_all_kernels);
     }
 }
 
@@ -178,8 +175,7 @@ TEST_CASE("cache: a query is the same whatever others it comes with") {
 TEST_CASE("cache: more queries than a launch keeps memory for") {
     each_problem(sizes(1, 400, 3, 1, 1, 64, 64), has_cache, [](const Problem &problem) {
         if (problem.type != Type::f32) return;
-        const auto wanted = expected(problem);
-        each_kernel(problem, [&](const Kernel &kernel) { check_close(run(problem, kernel), wanted); });
+        check_all_kernels(problem);
     });
 }
 

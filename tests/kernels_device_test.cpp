@@ -124,10 +124,7 @@ TEST_CASE("sizes around those of blocks and chunks") {
         like.beta_per_value = row.beta_per_value;
         like.gates = row.gates;
         like.seed = static_cast<unsigned>(row.K * 100 + row.V);
-        each_problem(like, has_state, [](Problem &problem) {
-            const auto wanted = expected(problem);
-            each_kernel(problem, [&](const Kernel &kernel) { check_close(run(problem, kernel), wanted); });
-        });
+        each_problem(like, has_state, check_all_kernels);
     }
 }
 
@@ -151,8 +148,7 @@ TEST_CASE("gates of -1e4, -inf, 0 and +1 beside each other") {
             const double strong[] = {-1e4, -infinity, 0, 1};
             return (t + channel) % 5 == 2 ? strong[(t / 5 + channel) % 4] : g;
         });
-        const auto wanted = expected(problem);
-        each_kernel(problem, [&](const Kernel &kernel) { check_close(run(problem, kernel), wanted); });
+        check_all_kernels(problem);
     });
 }
 

@@ -28,11 +28,6 @@ bool forgets(const halation_row &row) {
     return has_gate(row) && !has_input(row, "a");
 }
 
-void check_all_kernels(const Problem &problem) {
-    const auto wanted = expected(problem);
-    each_kernel(problem, [&](const Kernel &kernel) { check_close(run(problem, kernel), wanted); });
-}
-
 oracle::Array tokens_from(const oracle::Array &o, int64_t first) {
     oracle::Array result = {o.shape, {}};
     result.shape[1] -= first;
@@ -197,8 +192,7 @@ TEST_CASE("near-parallel unit keys") {
             });
             edit(problem, "beta", [&](const auto &, double) { return beta; });
             edit_gates(problem, [](int64_t, int64_t, double g) { return g / 100; });
-            const auto wanted = expected(problem);
-            each_kernel(problem, [&](const Kernel &kernel) { check_close(run(problem, kernel), wanted); });
+            check_all_kernels(problem);
         });
 }
 

@@ -21,11 +21,6 @@ bool has_cache(const halation_row &row) {
     return has_letter(row, 'S');
 }
 
-void check_all_kernels(const Problem &problem) {
-    const auto wanted = expected(problem);
-    each_kernel(problem, [&](const Kernel &kernel) { check_close(run(problem, kernel), wanted); });
-}
-
 }  // namespace
 
 TEST_CASE("inputs that may be left out") {
