@@ -41,53 +41,40 @@ void KernelCall::bind(const BoundKernel &bound, const Problem &problem, const Ar
     const bool tiled = problem.head_mapping == HALATION_HEADS_TILED;
     key_head_step = tiled ? 1 : static_cast<int32_t>(problem.value_heads / problem.heads);
     key_heads = static_cast<int32_t>(problem.heads);
-    for (int i = 0; i < bound.argument_count; i++) {
-        const Binding binding = bound.arguments[i];
+    const auto place = [&](const Binding &binding) -> void * {
         switch (binding.source) {
         case Source::user_context:
-            argv[i] = &user_context;
-            break;
+            return &user_context;
         case Source::scale:
-            argv[i] = &scale;
-            break;
+            return &scale;
         case Source::causal:
-            argv[i] = &causal;
-            break;
+            return &causal;
         case Source::presence:
-            argv[i] = arguments.tensors[binding.tensor].given ? &present : &absent;
-            break;
+            return arguments.tensors[binding.tensor].given ? &present : &absent;
         case Source::tensor:
-            argv[i] = &buffers[binding.tensor].buffer;
-            break;
+            return &buffers[binding.tensor].buffer;
         case Source::initial_bits:
-            argv[i] = &initial_bits.buffer;
-            break;
+            return &initial_bits.buffer;
         case Source::final_bits:
-            argv[i] = &final_bits.buffer;
-            break;
+            return &final_bits.buffer;
         case Source::reads_bits:
-            argv[i] = &reads_bits;
-            break;
+            return &reads_bits;
         case Source::writes_bits:
-            argv[i] = &writes_bits;
-            break;
+            return &writes_bits;
         case Source::sequences:
-            argv[i] = &sequences.buffer;
-            break;
+            return &sequences.buffer;
         case Source::most_tokens:
-            argv[i] = &most_tokens;
-            break;
+            return &most_tokens;
         case Source::most_cached:
-            argv[i] = &most_cached;
-            break;
+            return &most_cached;
         case Source::key_head_step:
-            argv[i] = &key_head_step;
-            break;
+            return &key_head_step;
         case Source::key_heads:
-            argv[i] = &key_heads;
-            break;
+            return &key_heads;
         }
-    }
+        return nullptr;
+    };
+    for (int i = 0; i < bound.argument_count; i++) argv[i] = place(bound.arguments[i]);
 }
 
 }  // namespace halation::runtime
