@@ -1,5 +1,7 @@
 #include "barrier_memory.h"
 
+#include "needless_barriers.h"
+
 #include <sstream>
 
 namespace halation {
@@ -26,6 +28,11 @@ class BarrierMemory : public IRMutator {
 };
 
 }  // namespace
+
+void add_barrier_passes(Pipeline pipeline) {
+    pipeline.add_custom_lowering_pass(make_needless_barriers_pass());
+    pipeline.add_custom_lowering_pass(make_barrier_memory_pass());
+}
 
 IRMutator *make_barrier_memory_pass() {
     return new BarrierMemory;

@@ -8,6 +8,9 @@
 
 namespace halation {
 
+// The last passes of every kernel for a GPU: barriers that separate nothing go (needless_barriers.h), the others order memory.
+void add_barrier_passes(Halide::Pipeline pipeline);
+
 // Makes every barrier order shared memory, besides what it orders. Throws Halide::CompileError for a barrier of which it is not
 // known what it orders.
 Halide::Internal::IRMutator *make_barrier_memory_pass();

@@ -1,5 +1,7 @@
 #include "batch.h"
 
+#include "carry.h"
+#include "math.h"
 #include "row.h"
 
 namespace halation {
@@ -63,6 +65,21 @@ Func Batch::placed(const std::string &name, const std::string &dims, const Func 
     Func f(name + "_placed");
     f(point) = buffer(place);
     return f;
+}
+
+Func Batch::placed_output(const Func &rows, const Type &type, const Expr &value_dim, const Expr &most_tokens) const {
+    const Var v("v"), g("g"), t("t"), n("n");
+    const bool heads = value_heads.defined();
+    const Expr h = heads ? n * value_heads + g : Expr(n);
+    std::vector<Var> point = {v, g, t, n};
+    std::vector<Expr> place = {v, g, first_token(h) + t, batch(h)};
+    if (!heads) point.erase(point.begin() + 1), place.erase(place.begin() + 1);
+    const Expr value = bits_of(type, rows(v, h, t));
+    Func placed("placed");
+    placed(point) = mark_copy_out(select(skipped(h), cast(value.type(), 0), value), place, t < tokens(h));
+    placed.bound(v, 0, value_dim).bound(t, 0, most_tokens);
+    if (heads) placed.bound(g, 0, value_heads);
+    return placed.bound(n, 0, sequence_count);
 }
 
 int rank_in_batch(const std::string &dims) {

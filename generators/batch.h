@@ -36,6 +36,11 @@ struct Batch {
     Halide::Func placed(const std::string &name, const std::string &dims, const Halide::Func &buffer,
                         const std::vector<Halide::Expr> &extents, bool initial_state = false) const;
 
+    // What a kernel writes to o: (v,g,t,n), or (v,t,n) where there are no heads, n counting sequences. `rows` is (v,h,t) in
+    // float32; skipped sequences get zeros. Marked, for the pass of carry_registers.h, with where the sequence lies in o.
+    Halide::Func placed_output(const Halide::Func &rows, const Halide::Type &type, const Halide::Expr &value_dim,
+                               const Halide::Expr &most_tokens) const;
+
 private:
     Halide::Expr field(int column, const Halide::Expr &h) const { return sequences(column, sequence_of(h)); }
 };

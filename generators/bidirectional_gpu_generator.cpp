@@ -2,12 +2,10 @@
 #include "../schedules/schedules.h"
 #include "barrier_memory.h"
 #include "batch.h"
-#include "carry.h"
 #include "carry_registers.h"
 #include "chunk_ahead.h"
 #include "guard.h"
 #include "math.h"
-#include "needless_barriers.h"
 #include "recurrence.h"
 #include "skip_turns.h"
 #include "thread_registers.h"
@@ -62,19 +60,9 @@ public:
         in.key_slice = machine.product.slice;
         m_ = make_bidirectional(in);
 
-        // h = n * value heads + g
-        const Var &vv = m_.v, &t = m_.t;
-        const Expr at = n_ * batch.value_heads + g_;
-        const Expr value = bits_of(type, m_.output(vv, at, t));
-        placed_ = Func("placed");
-        placed_(vv, g_, t, n_) = mark_copy_out(select(batch.skipped(at), cast(value.type(), 0), value),
-                                               {vv, g_, batch.first_token(at) + t, batch.batch(at)}, t < batch.tokens(at));
+        placed_ = batch.placed_output(m_.output, type, in.value_dim, most_tokens);
         o = placed_;
         any_layout(o);
-        placed_.bound(vv, 0, in.value_dim)
-            .bound(t, 0, most_tokens)
-            .bound(g_, 0, batch.value_heads)
-            .bound(n_, 0, batch.sequence_count);
 
         CarryRegistersNames names;  // no state, but outputs that lie where a sequence does
         names.copies[placed_.name()] = placed_.name();
@@ -88,12 +76,10 @@ public:
         get_pipeline().add_custom_lowering_pass(make_skip_turns_pass(m_.skipped));
         for (const auto &[loop, staged] : m_.ahead)
             get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass({loop, staged}));
-        get_pipeline().add_custom_lowering_pass(make_needless_barriers_pass());
-        get_pipeline().add_custom_lowering_pass(make_barrier_memory_pass());
+        add_barrier_passes(get_pipeline());
     }
 
 private:
-    Var g_{"g"}, n_{"n"};
     Func placed_;
     Bidirectional m_;
 };

@@ -3,13 +3,11 @@
 #include "../schedules/schedules.h"
 #include "barrier_memory.h"
 #include "batch.h"
-#include "carry.h"
 #include "carry_registers.h"
 #include "chunk.h"
 #include "chunk_ahead.h"
 #include "guard.h"
 #include "math.h"
-#include "needless_barriers.h"
 #include "recurrence.h"
 #include "shared_apart.h"
 
@@ -91,14 +89,7 @@ public:
         in.key_unroll = in.key_lanes = machine.key_rows;
         m_ = make_chunk(row, in);
 
-        // h = n * value heads + g
-        const Expr at = n_ * batch.value_heads + g_;
-        const auto in_h = [&](const Expr &e) { return Internal::substitute("h", at, e); };
-        const Expr inside = in_h(t_ < batch.tokens(h));
-        const Expr value = bits_of(type, m_.output(v_, at, t_));
-        placed_ = Func("placed");
-        placed_(v_, g_, t_, n_) = mark_copy_out(select(in_h(batch.skipped(h)), cast(value.type(), 0), value),
-                                                {v_, g_, in_h(batch.first_token(h)) + t_, in_h(batch.batch(h))}, inside);
+        placed_ = batch.placed_output(m_.output, type, in.value_dim, in.most_tokens);
         *o_ = placed_;
         const auto undefined = [](const std::string &name, const std::vector<Var> &point, Type type = Float(32)) {
             Func f(name);
@@ -117,10 +108,6 @@ public:
         }
         for (auto *output : outputs) any_layout(*output);
         any_layout(*initial_state_bits_);
-        placed_.bound(v_, 0, in.value_dim)
-            .bound(t_, 0, in.most_tokens)
-            .bound(g_, 0, batch.value_heads)
-            .bound(n_, 0, batch.sequence_count);
 
         CarryRegistersNames names;
         names.state_before = m_.state_before.name();
@@ -147,14 +134,13 @@ public:
         for (const Func &f : m_.apart) apart.push_back(f.name());
         get_pipeline().add_custom_lowering_pass(make_shared_apart_pass(apart));
         get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass(ahead));
-        get_pipeline().add_custom_lowering_pass(make_needless_barriers_pass());
-        get_pipeline().add_custom_lowering_pass(make_barrier_memory_pass());
+        add_barrier_passes(get_pipeline());
     }
 
 private:
     Type type_of(const RowInput &input) const { return input.is_gate ? gate_type : type; }
 
-    Var v_{"v"}, g_{"g"}, t_{"t"}, n_{"n"};
+    Var v_{"v"}, g_{"g"}, n_{"n"};
     std::map<std::string, GeneratorInput<Buffer<>> *> inputs_;
     GeneratorInput<Buffer<>> *initial_state_ = nullptr, *initial_state_bits_ = nullptr, *initial_normalizer_ = nullptr,
                              *sequences_ = nullptr;

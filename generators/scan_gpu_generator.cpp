@@ -3,12 +3,10 @@
 #include "../schedules/schedules.h"
 #include "barrier_memory.h"
 #include "batch.h"
-#include "carry.h"
 #include "carry_registers.h"
 #include "chunk_ahead.h"
 #include "guard.h"
 #include "math.h"
-#include "needless_barriers.h"
 #include "recurrence.h"
 #include "scan_chunk.h"
 #include "shared_apart.h"
@@ -76,11 +74,7 @@ public:
         in.sequences = batch.sequence_count;
         m_ = make_scan_chunk(scan_row(recurrence), in);
 
-        const auto in_n = [&](const Expr &e) { return Internal::substitute("h", Expr(n_), e); };
-        const Expr value = bits_of(type, m_.output(v_, n_, t_));
-        placed_ = Func("placed");
-        placed_(v_, t_, n_) = mark_copy_out(select(in_n(batch.skipped(h)), cast(value.type(), 0), value),
-                                            {v_, in_n(batch.first_token(h)) + t_, in_n(batch.batch(h))}, t_ < in_n(in.tokens));
+        placed_ = batch.placed_output(m_.output, type, in.channels, *most_tokens_);
         *o_ = placed_;
         const std::vector<Var> of_state = in.elements.defined() ? std::vector<Var>{v_, Var("d"), n_} : std::vector<Var>{v_, n_};
         final_state_func_ = Func("final_state");
@@ -91,7 +85,6 @@ public:
         *final_state_bits_ = final_state_bits_func_;
         for (auto *output : {o_, final_state_, final_state_bits_}) any_layout(*output);
         any_layout(*initial_state_bits_);
-        placed_.bound(v_, 0, in.channels).bound(t_, 0, Expr(*most_tokens_)).bound(n_, 0, batch.sequence_count);
 
         CarryRegistersNames names;
         names.state_before = m_.state_before.name();
@@ -117,14 +110,13 @@ public:
         if (m_.element_inputs.defined()) ahead.staged.push_back(m_.element_inputs.name());
         get_pipeline().add_custom_lowering_pass(make_shared_apart_pass(apart));
         get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass(ahead));
-        get_pipeline().add_custom_lowering_pass(make_needless_barriers_pass());
-        get_pipeline().add_custom_lowering_pass(make_barrier_memory_pass());
+        add_barrier_passes(get_pipeline());
     }
 
 private:
     Type type_of(const RowInput &input) const { return input.is_gate ? gate_type : type; }
 
-    Var v_{"v"}, t_{"t"}, n_{"n"};
+    Var v_{"v"}, n_{"n"};
     std::map<std::string, GeneratorInput<Buffer<>> *> inputs_;
     std::map<std::string, GeneratorInput<int32_t> *> scalars_;
     GeneratorInput<Buffer<>> *initial_state_ = nullptr, *initial_state_bits_ = nullptr, *sequences_ = nullptr;

@@ -4,11 +4,9 @@
 #include "attention.h"
 #include "barrier_memory.h"
 #include "batch.h"
-#include "carry.h"
 #include "carry_registers.h"
 #include "chunk_ahead.h"
 #include "math.h"
-#include "needless_barriers.h"
 #include "recurrence.h"
 #include "skip_turns.h"
 #include "thread_registers.h"
@@ -77,25 +75,15 @@ public:
         batch_.key_head_step = key_head_step;
         batch_.key_heads = key_heads;
         cache_ = {batch_.cached(m_.h), batch_.tokens(m_.h), causal};
-        const Expr value_dim = v.dim(0).extent();
         any_layout(sequences);
 
         define_weights();
         define_sums();
         define_output();
 
-        // h = n * value heads + g
-        const Var &vv = m_.v, &t = m_.t;
-        const Expr at = n_ * batch_.value_heads + g_;
-        placed_ = Func("placed");
-        placed_(vv, g_, t, n_) = mark_copy_out(select(batch_.skipped(at), cast(type_of_bits(type), 0), m_.output(vv, at, t)),
-                                               {vv, g_, batch_.first_token(at) + t, batch_.batch(at)}, t < batch_.tokens(at));
+        placed_ = batch_.placed_output(m_.output, type, v.dim(0).extent(), most_tokens);
         o = placed_;
         any_layout(o);
-        placed_.bound(vv, 0, value_dim)
-            .bound(t, 0, most_tokens)
-            .bound(g_, 0, batch_.value_heads)
-            .bound(n_, 0, batch_.sequence_count);
 
         CarryRegistersNames names;  // no state, but outputs that lie where a sequence does
         names.copies[placed_.name()] = placed_.name();
@@ -110,8 +98,7 @@ public:
         get_pipeline().add_custom_lowering_pass(make_skip_turns_pass(m_.skipped));
         for (const auto &[loop, staged] : m_.ahead)
             get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass({loop, staged}));
-        get_pipeline().add_custom_lowering_pass(make_needless_barriers_pass());
-        get_pipeline().add_custom_lowering_pass(make_barrier_memory_pass());
+        add_barrier_passes(get_pipeline());
     }
 
 private:
@@ -230,10 +217,9 @@ private:
         Expr sum = sums[2];
         for (int n = 1; n < channels; n++) sum = select(e == n, sums[static_cast<size_t>(n) + 2], sum);
         m_.output = Func("output");
-        m_.output(vv, h, t) = bits_of(type, quotient(sum, sums[1]));
+        m_.output(vv, h, t) = quotient(sum, sums[1]);
     }
 
-    Var g_{"g"}, n_{"n"};
     Batch batch_;
     Cache cache_;
     Func placed_;
