@@ -143,47 +143,58 @@ public:
     }
 
 private:
-    // What kernels keep between launches of their own, too: where keys are kept as features, all of a sequence's.
+    // What kernels keep between launches of their own can be reached, too.
     halation_status check_kept() const {
         for (const GpuLaunch &launch : table_.launches)
-            if (plan_.has_cache && kept_of_token(plan_, *launch.kernel->kernel) > INT32_MAX)
-                return fail(HALATION_UNSUPPORTED,
-                            "value_heads, value_dim: got %lld and %lld; backend %s takes fewer than %d value channels of all "
-                            "heads in form recurrent%s: use form parallel",
-                            static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.value_dim),
-                            plan_.problem.backend, INT32_MAX / (HALATION_CACHE_FLOATS * HALATION_CACHE_PARTS),
-                            plan_.problem.form == HALATION_FORM_AUTO ? ", which form auto takes for one token" : "");
-        for (const GpuLaunch &launch : table_.launches) {
-            const halation_kernel &kernel = *launch.kernel->kernel;
-            const int64_t kept = kept_of_sequence(plan_, kernel, launch.tokens);
-            if (!plan_.problem.row->state_dims && !plan_.has_cache && kept > INT32_MAX)
-                return fail(HALATION_UNSUPPORTED,
-                            "value_heads, key_dim, value_dim: got %lld, %lld and %lld; of a sequence of %d tokens kernels of "
-                            "backend %s would keep %lld floats, and can keep %d: share the %s out over several calls",
-                            static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.key_dim),
-                            static_cast<long long>(plan_.problem.value_dim), launch.tokens, plan_.problem.backend,
-                            static_cast<long long>(kept), INT32_MAX, plan_.problem.value_heads > 1 ? "heads" : "value channels");
-            if (plan_.has_cache || !plan_.problem.row->state_dims || kernel.chunk == 0) continue;
-            // Otherwise products of a chunk's tokens, of two writers at most.
-            const bool vectors = keeps_vectors(*plan_.problem.row, kernel);
-            const int64_t of_token =
-                vectors ? kept_of_token(plan_, kernel) : plan_.problem.value_heads * kernel.chunk * HALATION_KEPT_VECTORS;
-            const int64_t most = INT32_MAX / of_token - kernel.chunk;
-            if (most < 2)
-                return fail(HALATION_UNSUPPORTED,
-                            "value_heads, key_dim: got %lld and %lld; of one token kernels of backend %s would keep more in form "
-                            "chunkwise than they can: use form recurrent",
-                            static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.key_dim),
-                            plan_.problem.backend);
-            if (launch.tokens >= most)
-                return fail(
-                    HALATION_UNSUPPORTED,
+            HALATION_TRY(plan_.has_cache                 ? check_kept_of_cache(launch)
+                         : plan_.problem.row->state_dims ? check_kept_of_chunks(launch)
+                                                         : check_kept_of_parts(launch));
+        return HALATION_OK;
+    }
+
+    // Sums over parts of a cache.
+    halation_status check_kept_of_cache(const GpuLaunch &launch) const {
+        if (kept_of_token(plan_, *launch.kernel->kernel) <= INT32_MAX) return HALATION_OK;
+        return fail(HALATION_UNSUPPORTED,
+                    "value_heads, value_dim: got %lld and %lld; backend %s takes fewer than %d value channels of all "
+                    "heads in form recurrent%s: use form parallel",
+                    static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.value_dim),
+                    plan_.problem.backend, INT32_MAX / (HALATION_CACHE_FLOATS * HALATION_CACHE_PARTS),
+                    plan_.problem.form == HALATION_FORM_AUTO ? ", which form auto takes for one token" : "");
+    }
+
+    // Where keys are kept as features, all of a sequence's; and sums over parts of it.
+    halation_status check_kept_of_parts(const GpuLaunch &launch) const {
+        const int64_t kept = kept_of_sequence(plan_, *launch.kernel->kernel, launch.tokens);
+        if (kept <= INT32_MAX) return HALATION_OK;
+        return fail(HALATION_UNSUPPORTED,
+                    "value_heads, key_dim, value_dim: got %lld, %lld and %lld; of a sequence of %d tokens kernels of "
+                    "backend %s would keep %lld floats, and can keep %d: share the %s out over several calls",
+                    static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.key_dim),
+                    static_cast<long long>(plan_.problem.value_dim), launch.tokens, plan_.problem.backend,
+                    static_cast<long long>(kept), INT32_MAX, plan_.problem.value_heads > 1 ? "heads" : "value channels");
+    }
+
+    // Vectors of a chunk's tokens or, otherwise, their products, of two writers at most.
+    halation_status check_kept_of_chunks(const GpuLaunch &launch) const {
+        const halation_kernel &kernel = *launch.kernel->kernel;
+        if (kernel.chunk == 0) return HALATION_OK;
+        const int64_t of_token = keeps_vectors(*plan_.problem.row, kernel)
+                                     ? kept_of_token(plan_, kernel)
+                                     : plan_.problem.value_heads * kernel.chunk * HALATION_KEPT_VECTORS;
+        const int64_t most = INT32_MAX / of_token - kernel.chunk;
+        if (most < 2)
+            return fail(HALATION_UNSUPPORTED,
+                        "value_heads, key_dim: got %lld and %lld; of one token kernels of backend %s would keep more in form "
+                        "chunkwise than they can: use form recurrent",
+                        static_cast<long long>(plan_.problem.value_heads), static_cast<long long>(plan_.problem.key_dim),
+                        plan_.problem.backend);
+        if (launch.tokens < most) return HALATION_OK;
+        return fail(HALATION_UNSUPPORTED,
                     "a sequence has %d tokens; with %lld heads of %lld key channels, kernels of backend %s take fewer than "
                     "%lld in a call: carry the state from call to call",
                     launch.tokens, static_cast<long long>(plan_.problem.value_heads),
                     static_cast<long long>(plan_.problem.key_dim), plan_.problem.backend, static_cast<long long>(most));
-        }
-        return HALATION_OK;
     }
 
     halation_status reach(const TensorSpec &spec, const TensorView &view, KernelBuffer *buffer) {
