@@ -239,7 +239,7 @@ Expr mark_last_chunk(Expr c, Expr last) {
 }
 
 Expr last_chunk_of(Expr tokens, int chunk) {
-    return max((tokens + chunk - 1) / chunk, 1) - 1;
+    return (tokens + chunk - 1) / chunk - 1;
 }
 
 IRMutator *make_carry_pass(const CarryNames &names) {

@@ -29,7 +29,7 @@ Halide::Expr mark_state_after(Halide::Expr value, Halide::Expr v, Halide::Expr d
 Halide::Expr mark_copy_out(Halide::Expr value, const std::vector<Halide::Expr> &point, Halide::Expr inside, bool too = false);
 Halide::Expr in_order(Halide::Expr value, const std::vector<Halide::Expr> &order);
 Halide::Expr mark_last_chunk(Halide::Expr c, Halide::Expr last);
-// The last of the chunks of so many tokens: one without tokens has one, too.
+// The last of the chunks of so many tokens; -1: there is none.
 Halide::Expr last_chunk_of(Halide::Expr tokens, int chunk);
 
 // For the passes that resolve them.

@@ -81,6 +81,8 @@ Expr ChunkBuilder::wanted(Expr inside) const {
     return in_.wants_final_state.defined() ? inside && in_.wants_final_state : inside;
 }
 
+// Without tokens there is none, and the state goes from the initial to the final one as it is: in a chunk, an infinite one would
+// be NaN after 0 was multiplied with it.
 Expr ChunkBuilder::last_chunk() const {
     return last_chunk_of(in_.tokens, m_.chunk);
 }

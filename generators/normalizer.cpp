@@ -37,7 +37,7 @@ void ChunkBuilder::normalizer() {
         return decayed_by_chunk(z, Expr(), d, written) + m_.normalizer_writes(d, written, h);
     };
     const Expr z = one ? after(select(turn == 0, initial, earlier)) : select(turn == 0, initial, after(earlier));
-    const Expr inside = wanted(d < in_.key_dim) && turn == last_chunk();
+    const Expr inside = wanted(d < in_.key_dim) && turn == max(last_chunk(), 0);
     m_.normalizer(d, turn, h) = in_.copies_normalizer ? mark_copy_out(z, final_place({d}), inside, true) : z;
 
     m_.normalizer_keys = RDom(0, in_.key_dim, "normalizer_key");

@@ -165,7 +165,8 @@ private:
         const Expr n = element(r);
         m_.state_after = Func("state_after");
         m_.state_after(v, r, g, c, h) = mark_state_after(m_.scanned(v, r, m_.chunk - 1, g, c, h)[0], v, n, {});
-        const Expr last = last_chunk_of(in_.tokens, m_.chunk);
+        // A sequence without tokens goes through one, too: its state stays as it is in any.
+        const Expr last = max(last_chunk_of(in_.tokens, m_.chunk), 0);
         const Expr wanted = v < in_.channels && real_element(n) && in_.wants_final_state && mark_last_chunk(c, last);
         m_.final_state_copy = Func("final_state_copy");
         m_.final_state_copy(v, r, g, c, h) =

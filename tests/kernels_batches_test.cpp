@@ -56,6 +56,34 @@ TEST_CASE("packed sequences are as each alone, empty ones hand their state on") 
     }
 }
 
+TEST_CASE("empty sequences hand on what is infinite, no number or a zero below 0") {
+    const double infinity = std::numeric_limits<double>::infinity();
+    Problem like = sizes(1, 9, 1, 2, 21, 37);
+    like.offsets = {0, 0, 9, 9};
+    each_problem(like, has_state, [&](Problem &problem) {
+        edit(problem, "initial_state", [&](const std::vector<int64_t> &index, double value) {
+            const double odd[] = {infinity, -infinity, std::nan(""), -0.0};
+            return index[0] != 1 && index.back() % 5 < 4 && (index.size() < 3 || index[index.size() - 2] % 7 == 3)
+                       ? odd[index.back() % 5]
+                       : value;
+        });
+        each_kernel(problem, [&](const Kernel &kernel) {
+            for (const bool snapshots : {false, true}) {
+                How how;
+                if (snapshots) {
+                    how.snapshot_sequences = how.snapshot_slots = {0, 1, 2};
+                    how.snapshot_tokens = {0, 3, 0};
+                }
+                const Results results = run(problem, kernel, how);
+                for (const int64_t n : {0, 2})
+                    for (const char *state : {"final_state", "snapshot_state"})
+                        if (results.tensors.count(state))
+                            CHECK(same_bits(row_of(results[state], n), row_of(problem.inputs.at("initial_state"), n)));
+            }
+        });
+    });
+}
+
 TEST_CASE("slots of a pool: read and write elsewhere, skip, start anew") {
     each_problem(sizes(4, 9, 2, 4, 21, 37), has_state, [](Problem &problem) {
         const Problem plain = problem;
