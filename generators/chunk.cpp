@@ -33,10 +33,10 @@ public:
             state_reads();
             solve();
             values_written();
-            if (in_.outputs_first) outputs();
+            if (in_.token_in_registers) outputs();
             new_state();
         }
-        if (!in_.outputs_first) outputs();
+        if (!in_.token_in_registers) outputs();
         results();
         return m_;
     }
@@ -91,6 +91,8 @@ private:
         m_.output_sums = Func("output_sums");
         m_.output_sums(v, i, c, h) = reader_factor(v, 0, i) * m_.state_reads(v, 0, i, c, h);
         m_.output_sums(v, i, c, h) += product(0, w, j, i, c) * value_between(v, 0, j, i, c) * m_.written(v, w, j, c, h);
+        m_.output_values = Func("output_values");
+        m_.output_values(v, i, c, h) = normalized(m_.output_sums(v, i, c, h), i, c);
     }
 
     void new_state() {
@@ -110,7 +112,7 @@ private:
 
         std::vector<Expr> reads;
         if (!m_.one_pass) reads.push_back(m_.state_reads(v, 0, 0, c, h));
-        if (in_.outputs_first) reads.push_back(m_.output_sums(v, 0, c, h));
+        if (in_.token_in_registers) reads.push_back(m_.output_values(v, 0, c, h));
         m_.state_after = Func("state_after");
         m_.state_after(v, d, c, h) = mark_state_after(m_.state_sums(v, d, c, h), v, d, reads);
         m_.final_state_copy = Func("final_state_copy");
@@ -125,7 +127,7 @@ private:
                    last_key = (in_.copies_padding ? m_.padded_key_dim : in_.key_dim) - 1;
         std::vector<Expr> copies;
         if (!m_.one_pass) copies = {m_.final_state_copy(v, 0, chunk, h), m_.final_state_copy(v, last_key, chunk, h)};
-        if (row_.normalized && !in_.copies_normalizer) {
+        if (row_.normalized && !in_.token_in_registers) {
             m_.final_normalizer = Func("final_normalizer");
             m_.final_normalizer(d, h) = undef<float>();
             m_.final_normalizer_copy = Func("final_normalizer_copy");
@@ -133,7 +135,7 @@ private:
             copies.push_back(m_.final_normalizer_copy(0, h));
             copies.push_back(m_.final_normalizer_copy(last_key, h));
         }
-        const Expr o = narrowed(in_.output_type, normalized(m_.output_sums(v, token, chunk, h), token, chunk));
+        const Expr o = narrowed(in_.output_type, m_.output_values(v, token, chunk, h));
         m_.output = Func("output");
         m_.output(v, h, t) = copies.empty() ? o : in_order(o, copies);
         m_.final_state = Func("final_state");

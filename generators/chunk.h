@@ -42,11 +42,9 @@ struct ChunkInputs {
     // The final state is copied out by whole groups of key channels, of which those beyond K are masked: bounds that can be
     // proved.
     bool copies_padding = false;
-    // The outputs of a chunk come before its new state, which is then summed where it is kept: between the two no vectors are
-    // held.
-    bool outputs_first = false;
-    // Of one token: the normalizer is copied out where it is computed (carry_registers.h).
-    bool copies_normalizer = false;
+    // Of one token on a GPU (carry_registers.h). Its output comes before the new state, which is then summed where it is kept:
+    // between the two no vectors are held. The normalizer is copied out where it is computed.
+    bool token_in_registers = false;
     int normalizer_chunks = 1;  // the normalizer is computed for a multiple of so many chunks
     // Of the solve inside a chunk. Float(32): in pairs of floats, where it counts.
     Halide::Type solve_type = Halide::Float(64);
@@ -111,6 +109,7 @@ struct Chunk {
     // q^T z of every token.
     Halide::Func normalizer_writes, normalizer, normalizer_sums, denominators;  // (d,c,h), (d,c,h), (i,c,h), (i,c,h)
     Halide::RDom normalizer_turns, normalizer_keys;
+    int normalizer_chunks = 1;  // of which normalizer_turns are a multiple
 
     // ---- from chunk to chunk
     Halide::Func state_before;      // (v,d,c,h), see carry.h; parallel: the initial state (v,d,h)
@@ -120,6 +119,7 @@ struct Chunk {
     Halide::Func written;           // (v,w,j,c,h) the values written: v, u or w
     Halide::Func written_to_end;    // the same, decayed to the end of the chunk where decays are per head or value channel
     Halide::Func output_sums;       // (v,i,c,h)
+    Halide::Func output_values;     // (v,i,c,h) the same, normalized; not in the parallel form
     Halide::Func state_sums;        // (v,d,c,h); parallel (v,d,h)
     Halide::Func state_after;       // (v,d,c,h)
     Halide::Func final_state_copy;  // (v,d,c,h), see carry.h; parallel (v,d,h)
@@ -134,7 +134,7 @@ struct Chunk {
     Halide::Func output;                 // (v,h,t) of the output type: o
     Halide::Func final_state;            // (v,d,h)
     Halide::Func final_normalizer;       // (d,h), for normalized rows
-    Halide::Func final_normalizer_copy;  // (d,h), see carry.h; not in the parallel form, nor if copies_normalizer
+    Halide::Func final_normalizer_copy;  // (d,h), see carry.h; not in the parallel form, nor if token_in_registers
 };
 
 // Recurrent and chunkwise: the state is carried from chunk to chunk.

@@ -83,8 +83,7 @@ public:
         in.chunk = form == Form::recurrent ? 1 : machine.chunk;
         in.one_pass = false;
         in.copies_padding = true;
-        in.outputs_first = form == Form::recurrent;
-        in.copies_normalizer = form == Form::recurrent;
+        in.token_in_registers = form == Form::recurrent;
         in.normalizer_chunks = form == Form::recurrent ? 1 : machine.normalizer_chunks;
         in.key_unroll = in.key_lanes = machine.key_rows;
         m_ = make_chunk(row, in);

@@ -1,6 +1,7 @@
 // The normaliser of linear attention: z_t = D z_{t-1} + k, o = q^T S / q^T z, 0/0 = 0 (arXiv:2006.16236, equation 12).
 #include "carry.h"
 #include "chunk_builder.h"
+#include "guard.h"
 #include "math.h"
 
 namespace halation {
@@ -25,20 +26,22 @@ void ChunkBuilder::normalizer() {
     // Sums read z before a chunk of several tokens, the initial one among them, so that a GPU makes all in one launch; of one
     // token they read it after that.
     const bool one = m_.chunk == 1;
-    const int multiple = in_.normalizer_chunks;
+    const int multiple = m_.normalizer_chunks = in_.normalizer_chunks;
     m_.normalizer_turns = RDom(0, ((one ? m_.chunks : m_.chunks + 1) + multiple - 1) / multiple * multiple, "normalizer_turn");
     const Expr turn = m_.normalizer_turns.x, before = max(turn - 1, 0);
     // Of chunks that there are: turns beyond them make up the multiple, and nobody reads what they leave.
     const Expr written = one ? turn : clamp(turn - 1, 0, m_.chunks - 1);
     m_.normalizer = Func("normalizer");
     m_.normalizer(d, c, h) = undef<float>();
-    const Expr initial = initial_normalizer(d), earlier = m_.normalizer(d, before, h);
+    const Expr initial = initial_normalizer(d);
+    Expr earlier = m_.normalizer(d, before, h);
+    if (in_.token_in_registers) earlier = guarded(turn > 0, earlier);  // a call of one token has nothing there to load
     const auto after = [&](const Expr &z) {
         return decayed_by_chunk(z, Expr(), d, written) + m_.normalizer_writes(d, written, h);
     };
     const Expr z = one ? after(select(turn == 0, initial, earlier)) : select(turn == 0, initial, after(earlier));
     const Expr inside = wanted(d < in_.key_dim) && turn == max(last_chunk(), 0);
-    m_.normalizer(d, turn, h) = in_.copies_normalizer ? mark_copy_out(z, final_place({d}), inside, true) : z;
+    m_.normalizer(d, turn, h) = in_.token_in_registers ? mark_copy_out(z, final_place({d}), inside, true) : z;
 
     m_.normalizer_keys = RDom(0, in_.key_dim, "normalizer_key");
     const RDom &k = m_.normalizer_keys, term(0, m_.chunk, "normalizer_term");

@@ -110,12 +110,23 @@ void prepared_normalizer(Chunk &m, const GpuMachine &machine) {
     }
     if (m.final_normalizer_copy.defined()) prepared(m.final_normalizer_copy, m.d, m.h);
     Var block("block"), thread("thread");
-    RVar turns("turns"), turn("turn");
     m.normalizer.compute_root();
-    m.normalizer.update()
-        .never_partition_all()
-        .split(m.d, block, thread, prepare_threads, TailStrategy::GuardWithIf)
-        .split(m.normalizer_turns.x, turns, turn, m.chunk > 1 ? machine.normalizer_chunks : 1, TailStrategy::GuardWithIf)
+    Stage z = m.normalizer.update().never_partition_all();
+    if (m.chunk == 1) {
+        // A thread asks for a few channels at once, and a block serves several heads: there are thousands of them.
+        Var channels("channels"), channel("channel"), heads("heads"), head("head");
+        z.split(m.d, block, channels, machine.normalizer_threads * machine.normalizer_rows, TailStrategy::GuardWithIf)
+            .split(channels, channel, thread, machine.normalizer_threads)
+            .split(m.h, heads, head, machine.normalizer_heads, TailStrategy::GuardWithIf)
+            .reorder({channel, m.normalizer_turns.x, thread, head, block, heads})
+            .gpu_blocks(block, heads)
+            .gpu_threads(thread, head)
+            .unroll(channel);
+        return;
+    }
+    RVar turns("turns"), turn("turn");
+    z.split(m.d, block, thread, prepare_threads, TailStrategy::GuardWithIf)
+        .split(m.normalizer_turns.x, turns, turn, m.normalizer_chunks, TailStrategy::GuardWithIf)
         .reorder(turn, turns, thread, block, m.h)
         .gpu_blocks(block, m.h)
         .gpu_threads(thread)
@@ -292,7 +303,7 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
             .unroll(m.w)
             .gpu_threads(m.j, m.i);
     }
-    if (denominators.defined()) staged(denominators.in(m.output)).bound(m.i, 0, C).gpu_threads(m.i);
+    if (denominators.defined()) staged(denominators.in(m.output_values)).bound(m.i, 0, C).gpu_threads(m.i);
     if (m.decays.step.defined() && !m.key_decay && !(normalized && C > 1)) {
         if (C == 1) {
             staged(m.decays.step).bound(m.i, 0, 1).gpu_threads(m.i);
@@ -328,7 +339,7 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
         in_chunk(split.handed).bound(m.i, 0, 1).gpu_threads(split.group);
         split.summed.compute_at(split.handed, split.group);
         split.summed.update().unroll(split.row);
-        m.normalizer_sums.compute_at(placed, vi).store_in(MemoryType::Register);
+        m.normalizer_sums.compute_at(m.output_values, m.v).store_in(MemoryType::Register);
         if (apart) m.normalizer_sums.update().unroll(split.groups);
     }
 
@@ -359,9 +370,8 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
 
     // ---- the outputs
     // Through shared memory, since Halide does not see that token t % C of a thread is one token.
-    Func output_sums = m.output_sums.in();
-    shared(output_sums).bound(m.i, 0, C).bound_extent(m.v, tile).reorder(m.v, m.i).gpu_threads(m.v, m.i);
-    m.output_sums.compute_at(output_sums, m.v).store_in(MemoryType::Register);
+    shared(m.output_values).bound(m.i, 0, C).bound_extent(m.v, tile).reorder(m.v, m.i).gpu_threads(m.v, m.i);
+    m.output_sums.compute_at(m.output_values, m.v).store_in(MemoryType::Register);
     if (C > 1) m.output_sums.update().unroll(m.output_terms.x).unroll(m.output_terms.y);
 
     // ---- the state: what a thread reads of it before and writes after all chunks are the same elements, which may be in place
