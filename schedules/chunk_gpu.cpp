@@ -370,8 +370,11 @@ void chunk_gpu(Chunk &m, Func &placed, const GpuMachine &machine) {
 
     // ---- the outputs
     // Through shared memory, since Halide does not see that token t % C of a thread is one token.
-    shared(m.output_values).bound(m.i, 0, C).bound_extent(m.v, tile).reorder(m.v, m.i).gpu_threads(m.v, m.i);
-    m.output_sums.compute_at(m.output_values, m.v).store_in(MemoryType::Register);
+    // Of one token they are divided there as well: later, the call that a division is would have threads hold what goes into
+    // their state meanwhile.
+    Func outputs = C == 1 ? m.output_values : m.output_sums.in();
+    shared(outputs).bound(m.i, 0, C).bound_extent(m.v, tile).reorder(m.v, m.i).gpu_threads(m.v, m.i);
+    m.output_sums.compute_at(outputs, m.v).store_in(MemoryType::Register);
     if (C > 1) m.output_sums.update().unroll(m.output_terms.x).unroll(m.output_terms.y);
 
     // ---- the state: what a thread reads of it before and writes after all chunks are the same elements, which may be in place

@@ -91,8 +91,9 @@ struct GpuMachine {
     int product_rows = 16;  // key channels that a thread sums over in the products of tokens
     // Chunks whose part of the normalizer a thread asks for at once; not more of it than HALATION_KEPT_VECTORS is kept.
     int normalizer_chunks = 2 * chunk;
-    // The normalizer of one token: threads along key channels, channels of each, heads of a block.
-    int normalizer_threads = 32, normalizer_rows = 4, normalizer_heads = 8;
+    // The normalizer of one token: threads along key channels, channels of each, heads of a block. All heads of 128 sequences are
+    // then at once on an H200.
+    int normalizer_threads = 64, normalizer_rows = 2, normalizer_heads = 4;
     // ssm and hgrn, a token at a time and by chunks; known: in a kernel for one N, which has less to ask of each element and
     // three barriers a chunk. H200, 4096 channels, N 16, next to what is here, each alone: decode of 128 sequences 25 us; 34 with
     // a sequence a block (which then reads A for each), 30 and 35 with 8 and 4 rows and two sequences. Prefill of 4096 tokens
