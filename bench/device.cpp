@@ -84,7 +84,8 @@ const halation_row *find_row(const std::string &name) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    std::string backend = "cuda", only, type = "f32", state_type = "f32";
+    std::string backend = "cuda", type = "f32", state_type = "f32";
+    std::vector<std::string> only;
     std::vector<std::string> recurrences = {"linear", "retention",   "gated", "gla",   "gla_outer",         "rwkv6",
                                             "delta",  "gated_delta", "kda",   "rwkv7", "linear_normalized", "ssm",
                                             "hgrn",   "softmax"};
@@ -104,7 +105,9 @@ int main(int argc, char **argv) {
     app.add_option("--state-type", state_type, "what states are stored as")
         ->check(CLI::IsMember({"f32", "bf16"}))
         ->capture_default_str();
-    app.add_option("--only", only, "cases whose name has this word");
+    app.add_option("--only", only, "cases whose name has this word, or one of these with commas between")
+        ->expected(1)
+        ->delimiter(',');
     app.add_flag("--in-place", in_place,
                  "also a kernel that does nothing but load and store states [128, 128] of the large decode in place (CUDA)");
     CLI11_PARSE(app, argc, argv);
@@ -155,7 +158,10 @@ int main(int argc, char **argv) {
                 cases = {{"decode, as many cached", HALATION_FORM_RECURRENT, {1, 1, tokens}},
                          {"prefill parallel", HALATION_FORM_PARALLEL, {1, tokens, 0}}};
             for (const Case &c : cases) {
-                if (std::string(c.name).find(only) == std::string::npos || (c.in_graph && !cuda)) continue;
+                const bool wanted = only.empty() || std::any_of(only.begin(), only.end(), [&](const std::string &word) {
+                                        return std::string(c.name).find(word) != std::string::npos;
+                                    });
+                if (!wanted || (c.in_graph && !cuda)) continue;
                 halation::Problem problem(name.c_str(), heads, heads, dim, dim);
                 if (!bench::has_heads(*row))
                     problem = {name.c_str(), 1, 1, bench::has_letter(*row, 'K') ? elements : 1, heads * dim};

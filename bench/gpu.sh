@@ -2,8 +2,8 @@
 # Checks and times the kernels of a build on a machine with an NVIDIA GPU, on which nothing has to be installed or compiled:
 #     COMMIT=8d45ff2 bench/gpu.sh BUILD [FILE.safetensors...] >bench/results/DATE-CARD.md
 # BUILD: the folder of a build made elsewhere, of COMMIT (`./dev build`, then copy build/release/{cli,tests,bench}); files are
-# checked, too, the first also under compute-sanitizer. TESTS: options of kernels_device_test, all its cases without. What goes to
-# standard output is Markdown; it ends, with a code that is not 0, at the first thing that is wrong.
+# checked, too, the first also under compute-sanitizer. TESTS, TIMES: options of kernels_device_test and device_bench, all their
+# cases without. What goes to standard output is Markdown; it ends, with a code that is not 0, at the first thing that is wrong.
 set -euo pipefail
 [ $# -ge 1 ] && [ -x "$1/bench/device_bench" ] || { echo "usage: $0 BUILD [FILE.safetensors...]; BUILD has bench/device_bench" >&2; exit 2; }
 build=$1
@@ -37,4 +37,5 @@ if [ $# -gt 0 ]; then
 fi
 echo "== times" >&2
 printf '\n## Times\n\n'
-"$build/bench/device_bench" --in-place
+# shellcheck disable=SC2086
+"$build/bench/device_bench" --in-place ${TIMES:-}
