@@ -3,6 +3,8 @@
 #ifndef HALATION_GENERATORS_AMONG_THREADS_H
 #define HALATION_GENERATORS_AMONG_THREADS_H
 
+#include "checked_pass.h"
+
 #include <Halide.h>
 
 #include <map>
@@ -11,7 +13,7 @@
 
 namespace halation {
 
-class AmongThreads : public Halide::Internal::IRMutator {
+class AmongThreads : public CheckedPass {
 private:
     template<typename LetOrLetStmt> auto with_let(const LetOrLetStmt *op) {
         const auto outer = lets_.find(op->name);

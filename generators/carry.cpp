@@ -1,5 +1,7 @@
 #include "carry.h"
 
+#include "checked_pass.h"
+
 namespace halation {
 
 using namespace Halide;
@@ -47,25 +49,14 @@ Expr layout_of(const Expr &index, const Expr &v, const Expr &d, const std::vecto
     return simplify(first_lane(index) - first_lane(v) - first_lane(d) * extents[0]);
 }
 
-class Carry : public IRMutator {
+class Carry : public CheckedPass {
 public:
     explicit Carry(CarryNames names) : names_(std::move(names)) {}
-
-    Stmt mutate(const Stmt &s) override {
-        const bool outermost = depth_++ == 0;
-        Stmt result = IRMutator::mutate(s);
-        depth_--;
-        if (outermost) check_layouts();
-        if (outermost && !names_.state_taken.empty() && !taken_) fail(names_.state_taken + " is inlined: it must be computed");
-        return result;
-    }
-    using IRMutator::mutate;
 
 private:
     using IRMutator::visit;
 
     const CarryNames names_;
-    int depth_ = 0;
     const For *chunk_loop_ = nullptr;
     int chunk_loops_ = 0;  // since the storage of SB was allocated
     bool in_state_after_ = false, state_written_ = false;
@@ -74,6 +65,11 @@ private:
     Expr before_layout_, after_layout_;
 
     Expr chunk_variable() const { return Variable::make(Int(32), chunk_loop_->name); }
+
+    void check() override {
+        check_layouts();
+        if (!names_.state_taken.empty() && !taken_) fail(names_.state_taken + " is inlined: it must be computed");
+    }
 
     void check_layouts() {
         if (!before_layout_.defined() && !after_layout_.defined()) return;  // both inlined

@@ -1,5 +1,6 @@
 #include "shared_apart.h"
 
+#include "checked_pass.h"
 #include "lowered_names.h"
 
 #include <map>
@@ -50,25 +51,14 @@ private:
     Stmt visit(const Free *op) override { return places_.count(op->name) ? Evaluate::make(0) : Stmt(op); }
 };
 
-class SharedApart : public IRMutator {
+class SharedApart : public CheckedPass {
 public:
     explicit SharedApart(std::vector<std::string> funcs) : funcs_(std::move(funcs)) {}
-
-    using IRMutator::mutate;
-    Stmt mutate(const Stmt &s) override {
-        const bool outermost = depth_++ == 0;
-        Stmt result = IRMutator::mutate(s);
-        depth_--;
-        for (const std::string &func : funcs_)
-            if (outermost && !found_.count(func)) fail(func + " must be in MemoryType::Stack at a block that shares memory");
-        return result;
-    }
 
 private:
     using IRMutator::visit;
 
     const std::vector<std::string> funcs_;
-    int depth_ = 0;
     std::set<std::string> found_;
     std::map<std::string, int> places_;  // of allocations, in the block's shared memory, in bytes
     const Allocate *shared_ = nullptr;   // of the block around what is visited
@@ -76,6 +66,11 @@ private:
 
     [[noreturn]] static void fail(const std::string &what) {
         throw CompileError("giving a Func shared memory to itself: " + what);
+    }
+
+    void check() override {
+        for (const std::string &func : funcs_)
+            if (!found_.count(func)) fail(func + " must be in MemoryType::Stack at a block that shares memory");
     }
 
     static Expr size_of(const Allocate *op) {

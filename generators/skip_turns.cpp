@@ -1,5 +1,6 @@
 #include "skip_turns.h"
 
+#include "checked_pass.h"
 #include "lowered_names.h"
 
 #include <algorithm>
@@ -73,28 +74,22 @@ private:
     }
 };
 
-class SkipTurns : public IRMutator {
+class SkipTurns : public CheckedPass {
 public:
     explicit SkipTurns(std::vector<LoopOfSum> loops) : loops_(std::move(loops)), found_(loops_.size(), false) {}
-
-    using IRMutator::mutate;
-    Stmt mutate(const Stmt &s) override {
-        const bool outermost = depth_++ == 0;
-        Stmt result = IRMutator::mutate(s);
-        depth_--;
-        for (size_t i = 0; outermost && i < loops_.size(); i++)
-            if (!found_[i])
-                throw CompileError("skipping turns of the loop over " + loops_[i].first + ": there is no condition around " +
-                                   loops_[i].second + " that holds for all threads of a block");
-        return result;
-    }
 
 private:
     using IRMutator::visit;
     const std::vector<LoopOfSum> loops_;
     std::vector<bool> found_;
-    int depth_ = 0;
     std::set<std::string> threads_;
+
+    void check() override {
+        for (size_t i = 0; i < loops_.size(); i++)
+            if (!found_[i])
+                throw CompileError("skipping turns of the loop over " + loops_[i].first + ": there is no condition around " +
+                                   loops_[i].second + " that holds for all threads of a block");
+    }
 
     Stmt visit(const For *op) override {
         if (op->for_type == ForType::GPUThread) threads_.insert(op->name);

@@ -18,17 +18,6 @@ public:
     explicit ThreadRegisters(std::vector<std::string> funcs)
         : AmongThreads("keeping a Func in the registers of threads"), funcs_(std::move(funcs)) {}
 
-    using IRMutator::mutate;
-    Stmt mutate(const Stmt &s) override {
-        const bool outermost = depth_++ == 0;
-        Stmt result = IRMutator::mutate(s);
-        depth_--;
-        // In other memory they would go by another name, and past this pass.
-        for (const std::string &func : funcs_)
-            if (outermost && !found_.count(func)) fail(func + " must be in MemoryType::Stack at the block");
-        return result;
-    }
-
 private:
     using AmongThreads::visit;
 
@@ -38,9 +27,14 @@ private:
     };
 
     const std::vector<std::string> funcs_;
-    int depth_ = 0;
     std::set<std::string> found_;       // of the Funcs
     std::map<std::string, Kept> kept_;  // of the allocations around what is visited
+
+    // In other memory they would go by another name, and past this pass.
+    void check() override {
+        for (const std::string &func : funcs_)
+            if (!found_.count(func)) fail(func + " must be in MemoryType::Stack at the block");
+    }
 
     // Halide cannot see in a kernel that the promised bounds hold, and would warn that it does not look. The places of elements
     // are looked at here.
