@@ -68,8 +68,10 @@ std::pair<double, double> time_calls(const halation::Context &context, const std
 // the call reads and writes; 0: not known. Speeds are reckoned from the least time.
 void print_line(const std::string &name, const std::string &what, std::pair<double, double> seconds, double bytes, double copy,
                 double multiply_adds) {
-    std::printf("| %-17s | %-24s | %9.1f | %9.1f | %5.0f | %9.1f | %5.0f %% | %6.0f |\n", name.c_str(), what.c_str(),
-                seconds.first * 1e6, seconds.second * 1e6, bytes / seconds.first / 1e9, copy * 1e6, 100 * copy / seconds.first,
+    char of_copy[64];
+    std::snprintf(of_copy, sizeof(of_copy), "%9.1f | %5.0f %%", copy * 1e6, 100 * copy / seconds.first);
+    std::printf("| %-17s | %-24s | %9.1f | %9.1f | %5.0f | %s | %6.0f |\n", name.c_str(), what.c_str(), seconds.first * 1e6,
+                seconds.second * 1e6, bytes / seconds.first / 1e9, copy > 0 ? of_copy : "        - |       -",
                 multiply_adds / seconds.first / 1e9);
     std::fflush(stdout);
 }
@@ -106,7 +108,7 @@ int main(int argc, char **argv) {
         ->check(CLI::IsMember({"f32", "bf16"}))
         ->capture_default_str();
     app.add_option("--only", only, "cases whose name has this word, or one of these with commas between")
-        ->expected(1)
+        ->allow_extra_args(false)
         ->delimiter(',');
     app.add_flag("--in-place", in_place,
                  "also a kernel that does nothing but load and store states [128, 128] of the large decode in place (CUDA)");
