@@ -106,16 +106,14 @@ Expr decay_of(Expr x) {
 
 // e^x as in exp_of_float(), in fewer instructions: the argument has a bound above, so that 2^n is a float and a NaN stays one
 // throughout. With 1.5 * 2^23 added, the last bits of a float are the nearest integer n; a processor of CUDA rounds and converts
-// at an eighth of the rate at which it adds. What is below the least argument, minus infinity too, is told by its bits: of
-// floats, compilers think that none is a NaN.
+// at an eighth of the rate at which it adds. At the bound below n is -127, for which 2^n comes out as 0.
 Expr saturated_decay(Expr log_decay) {
     const auto constant = [](uint32_t value) { return Internal::make_const(UInt(32), value); };
-    const Expr x = saturated(log_decay), shift = Internal::make_const(Float(32), 12582912.0f);
+    const Expr least = Internal::make_const(Float(32), -88.0f), shift = Internal::make_const(Float(32), 12582912.0f);
+    const Expr above = saturated(log_decay), x = strict_float(select(above < least, least, above));
     const Expr shifted = strict_float(x * 1.44269504f + shift), n = strict_float(shifted - shift);
     const Expr power = reinterpret<float>((reinterpret<uint32_t>(shifted) << 23) + constant(127u << 23));
-    const uint32_t next_below = 0xc2aeac50u, infinite = 0xff800000u;  // the float below -87.33654, minus infinity
-    const Expr is_below = reinterpret<uint32_t>(x) - constant(next_below) <= constant(infinite - next_below);
-    return select(is_below, 0.0f, polynomial_of_exp(x - n * 0.693147182f) * power);
+    return polynomial_of_exp(x - n * 0.693147182f) * power;
 }
 
 // x = 2^n m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1).
