@@ -14,6 +14,9 @@ namespace {
 // The arrays that threads of a block exchange values through, and its barriers, each of which becomes a statement of its own.
 class Exchanged : public IRMutator {
 public:
+    // Arrays in registers are a thread's own, also those that are allocated around its code.
+    explicit Exchanged(std::set<std::string> registers) : own_(std::move(registers)) {}
+
     bool contains(const std::string &name) const { return loaded_.count(name) && stored_.count(name) && !own_.count(name); }
 
 private:
@@ -158,9 +161,15 @@ private:
 
 class NeedlessBarriers : public IRMutator {
     using IRMutator::visit;
+    std::set<std::string> registers_;
+
+    Stmt visit(const Allocate *op) override {
+        if (op->memory_type == MemoryType::Register) registers_.insert(op->name);
+        return IRMutator::visit(op);
+    }
     Stmt visit(const For *op) override {
         if (op->for_type != ForType::GPUThread) return IRMutator::visit(op);
-        Exchanged exchanged;
+        Exchanged exchanged(registers_);
         const Stmt code = exchanged.mutate(Stmt(op));
         const std::optional<ThreadLoops> loops = ThreadLoops::of(code.as<For>());
         if (!loops) return op;

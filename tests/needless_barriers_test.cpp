@@ -116,6 +116,11 @@ TEST_CASE("needless barriers: only what another thread touches is waited for") {
     CHECK(kept(threads({Block::make(store("a", thread * 2), store("a", thread * 2 + 1)), barrier(), vector})) == "0");
     CHECK(kept(threads({store("a", thread), barrier(), vector})) == "1");
     CHECK(kept(threads({store("a", thread), barrier(), store("out", thread, cast<float>(load("a", thread, Float(64))))})) == "1");
+    // Registers, also those around the loops over threads: their elements have the same numbers in each thread.
+    const Stmt registers = threads({store("a", 0), barrier(), use("a", 0)});
+    CHECK(kept(registers) == "1");
+    CHECK(kept(Allocate::make("a", Float(32), MemoryType::Register, {1}, const_true(), registers)) == "0");
+    CHECK(kept(Allocate::make("a", Float(32), MemoryType::GPUShared, {1}, const_true(), registers)) == "1");
     // What is not known: an index, a number of threads.
     CHECK(kept(threads({store("a", thread), barrier(), use("a", n)})) == "1");
     CHECK(kept(threads({store("a", thread), barrier(), use("a", thread)}, n)) == "1");
