@@ -78,6 +78,19 @@ void append_words(std::string *to, const void *words, size_t bytes) {
 
 }  // namespace
 
+std::string with_most_registers(const std::string &ptx, int registers) {
+    std::string bounded;
+    size_t at = 0;
+    for (size_t entry; (entry = ptx.find("\n.visible .entry ", at)) != std::string::npos;) {
+        const size_t end = ptx.find("\n)", entry);
+        if (end == std::string::npos) throw CompileError("PTX has an entry whose parameters do not end");
+        bounded += ptx.substr(at, end + 2 - at) + "\n.maxnreg " + std::to_string(registers);
+        at = end + 2;
+    }
+    if (at == 0) throw CompileError("PTX has no entry");
+    return bounded + ptx.substr(at);
+}
+
 std::string cuda_code(const std::string &ptx, const Cubins &cubins, const std::string &stem) {
     constexpr size_t alignment = 16;
     const std::string text = ptx.substr(0, ptx.find('\0'));

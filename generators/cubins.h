@@ -13,6 +13,9 @@ struct Cubins {
     std::vector<int> architectures;  // compute capabilities: 80 for 8.0, ...
 };
 
+// PTX whose kernels take at most so many registers a thread.
+std::string with_most_registers(const std::string &ptx, int registers);
+
 // PTX and machine code as one piece of device code (halation_device_code in halation_kernels.h). Files are made beside `stem` and
 // removed but for STEM.registers.txt: a line for each architecture and function, with the registers of a thread, bytes of its
 // stack, and bytes spilled. Throws Halide::CompileError with what ptxas says.

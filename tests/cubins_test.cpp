@@ -49,6 +49,14 @@ done
 
 }  // namespace
 
+TEST_CASE("A bound on registers stands between each kernel's parameters and its code") {
+    const std::string bounded = with_most_registers(ptx, 128), after = "\n)\n.maxnreg 128\n{\n\t";
+    REQUIRE(bounded.find("one(\n\t.param .u64 a" + after + "ret;") != std::string::npos);
+    REQUIRE(bounded.find("two(\n\t.param .u64 a" + after + "{ret;}") != std::string::npos);
+    REQUIRE(bounded.size() == ptx.size() + 2 * std::string("\n.maxnreg 128").size());
+    REQUIRE_THROWS_AS(with_most_registers(".version 7.0\n", 128), Halide::CompileError);
+}
+
 TEST_CASE("Device code has machine code for each architecture, and the PTX") {
     const Folder folder;
     const std::string code =
