@@ -291,8 +291,14 @@ private:
         Stmt first = substitute(loop_->name, loop_->min, loading);
         for (const Expr &condition : conditions_) first = IfThenElse::make(substitute(loop_->name, loop_->min, condition), first);
         first_.push_back(first);
-        const Stmt next = substitute(loop_->name, min(chunk + 1, last), loading);
-        const Stmt both = ProducerConsumer::make(op->name, true, common_subexpression_elimination(Block::make(storing, next)));
+        Stmt each;
+        if (names_.next == ChunkAheadNames::Next::never)
+            each = IfThenElse::make(chunk == loop_->min, storing, substitute(lets_, op->body));
+        else if (names_.next == ChunkAheadNames::Next::if_any)
+            each = Block::make(storing, IfThenElse::make(chunk < last, substitute(loop_->name, chunk + 1, loading)));
+        else
+            each = Block::make(storing, substitute(loop_->name, min(chunk + 1, last), loading));
+        const Stmt both = ProducerConsumer::make(op->name, true, common_subexpression_elimination(each));
         if (!alone_ || !alone_->is_alone(*func)) return both;
         begin_.push_back(both);
         for (const Expr &condition : conditions_) begin_.back() = IfThenElse::make(condition, begin_.back());

@@ -13,6 +13,9 @@ namespace halation {
 struct ChunkAheadNames {
     std::string chunk_loop;           // the Var of the chunk loop, serial inside a block
     std::vector<std::string> staged;  // Funcs computed in it, in shared memory, from nothing but the kernel's inputs
+    // What the next chunk reads is asked for always, after the last chunk once more what that one read; or where there is a next
+    // one; or never, so that all chunks but the first wait for theirs. The latter two are for sequences of few chunks.
+    enum class Next { always, if_any, never } next = Next::always;
 };
 
 // Where a thread stores an element of such a Func it stores what it loaded in the chunk before into registers, then loads that of

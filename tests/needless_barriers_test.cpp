@@ -6,6 +6,8 @@
 #include "generators/needless_barriers.h"
 #include "generators/shared_apart.h"
 
+#include "thread_run.h"
+
 #include <catch2/catch.hpp>
 
 #include <memory>
@@ -270,5 +272,27 @@ TEST_CASE("chunks ahead: what has memory to itself is put there at the beginning
         result.accept(&in_place);
         CHECK_FALSE(in_place.after_barrier);
         CHECK(in_place.index != "f.thread_id_x");
+    }
+}
+
+TEST_CASE("chunks ahead: what a chunk has is its own, whenever it was asked for") {
+    using Next = halation::ChunkAheadNames::Next;
+    const Expr chunk = var("f.s0.chunk"), token = min(chunk, max(n - 1, 0)) * count + thread;
+    const Stmt staged = ProducerConsumer::make_produce("q_staged", store("shared", thread, load("q", token)));
+    const Stmt used = store("out", chunk * count + thread, load("shared", thread));
+    const Stmt code = threads({loop("f.s0.chunk", n, Block::make(staged, used))});
+    for (const Next next : {Next::always, Next::if_any, Next::never}) {
+        const std::unique_ptr<IRMutator> pass(halation::make_chunk_ahead_pass({"chunk", {"q_staged"}, next}));
+        const Stmt made = pass->mutate(code);
+        for (const int64_t chunks : {0, 1, 2, 5}) {
+            INFO(chunks << " chunks, mode " << static_cast<int>(next));
+            const auto wanted = thread_run::run(code, {{"n", chunks}}, "f.thread_id_x"),
+                       got = thread_run::run(made, {{"n", chunks}}, "f.thread_id_x");
+            CHECK(thread_run::same_stores(got.of("out"), wanted.of("out")));
+            // Whether a chunk is asked for before the one before it is done, and how much for nothing.
+            const auto loaded = [&](int64_t chunk) { return got.first("q", 0, chunk * count); };
+            if (chunks > 1) CHECK((loaded(1) < got.first("out", 0, 0)) == (next != Next::never));
+            if (chunks > 0) CHECK(got.of("q").size() == static_cast<size_t>(count * (chunks + (next == Next::always))));
+        }
     }
 }
