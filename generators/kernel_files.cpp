@@ -62,12 +62,20 @@ Halide::Internal::AbstractGeneratorPtr generator_of(const Variant &v) {
     return generator;
 }
 
+// See ScanTile.
+int most_registers(const Variant &v) {
+    if (v.recurrence != "ssm") return 0;
+    return gpu_machine(v.backend).ssm(v.form_value() == Form::recurrent, v.key_dim != 0).most_registers;
+}
+
 // Halide's generator command line puts into an object file what Halide made of the device code; here it is made more of.
 void write_cuda_kernel(const Variant &v, const std::string &directory, const std::vector<std::string> &kinds,
                        const Cubins &cubins) {
     const std::string stem = directory + "/" + v.name;
-    const Halide::Module module = with_device_code(generator_of(v)->build_module(v.name),
-                                                   [&](const std::string &ptx) { return cuda_code(ptx, cubins, stem); });
+    const int registers = most_registers(v);
+    const Halide::Module module = with_device_code(generator_of(v)->build_module(v.name), [&](const std::string &ptx) {
+        return cuda_code(registers > 0 ? with_most_registers(ptx, registers) : ptx, cubins, stem);
+    });
     std::map<Halide::OutputFileType, std::string> files;
     for (const auto &[type, info] : Halide::Internal::get_output_info(module.target()))
         if (std::find(kinds.begin(), kinds.end(), info.name) != kinds.end()) files[type] = stem + info.extension;

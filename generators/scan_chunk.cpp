@@ -37,7 +37,7 @@ private:
     const ScanRow &row_;
     const ScanChunkInputs &in_;
     ScanChunk m_;
-    std::vector<std::string> of_channel_, of_element_;  // the inputs in the tuples
+    std::vector<std::string> of_channel_, of_element_, of_constants_;  // the inputs in the tuples
 
     bool one_element() const { return !in_.elements.defined(); }
     Expr element(const Expr &r) const { return m_.g * m_.rows + r; }
@@ -89,8 +89,10 @@ private:
                 return m_.channel_inputs(m_.v, i, m_.c, m_.h)[at];
             if (const int at = place(of_element_); at < static_cast<int>(of_element_.size()))
                 return m_.element_inputs(r, i, m_.g, m_.c, m_.h)[at];
+            if (const int at = place(of_constants_); at < static_cast<int>(of_constants_.size()))
+                return m_.channel_constants[at](m_.v);
             for (const RowInput &input : in_.inputs)
-                if (input.name == name) return has(input, 'K') ? m_.rates(m_.v, r, m_.g) : loaded(input, 0, token(i));
+                if (input.name == name) return m_.rates(m_.v, r, m_.g);
             return scalar(name);
         });
     }
@@ -110,6 +112,11 @@ private:
             } else if (has(input, 'K')) {
                 m_.rates = Func("rates");
                 m_.rates(v, r, g) = loaded(input, element(r), 0);
+            } else {
+                Func constant("channel_constant_" + input.name);
+                constant(v) = loaded(input, 0, 0);
+                m_.channel_constants.push_back(constant);
+                of_constants_.push_back(input.name);
             }
         }
         m_.channel_inputs(v, i, c, h) = Tuple(channel);

@@ -26,8 +26,8 @@ struct ScanChunkInputs {
 // Var names: v channel, r element in its group, g group, i token within the chunk, c chunk, h sequence, t token.
 struct ScanChunk {
     Halide::Var v{"v"}, r{"r"}, g{"g"}, i{"i"}, c{"c"}, h{"h"}, t{"t"};
-    // What a schedule calls the loop over chunks of the output, and that over tiles of channels around it.
-    Halide::Var chunk_loop{"chunk_loop"}, tile_loop{"tile_loop"};
+    // What a schedule calls the loops of the output over chunks, over a block's sequences around it and over tiles of channels.
+    Halide::Var chunk_loop{"chunk_loop"}, sequence_loop{"sequence_loop"}, tile_loop{"tile_loop"};
     int chunk, rows;
     Halide::Expr groups, channels, sequences;  // how many there are
 
@@ -35,6 +35,7 @@ struct ScanChunk {
     // are undefined.
     Halide::Func channel_inputs, element_inputs;  // tuples: (v,i,c,h), (r,i,g,c,h)
     Halide::Func rates;                           // (v,r,g) A of ssm
+    std::vector<Halide::Func> channel_constants;  // (v) D of ssm
     Halide::Func state_before;                    // (v,r,g,c,h), see carry.h
     Halide::Func decays;                          // (v,r,i,g,c,h) of elements; undefined where a channel has one
     // (v,r,i,g,c,h) an element after token i, and the sum of what this token reads of its group up to it.
@@ -47,7 +48,8 @@ struct ScanChunk {
     Halide::Func final_state_copy;  // (v,r,g,c,h), see carry.h
     Halide::Func output;            // (v,h,t)
 
-    std::vector<Halide::Func> apart;  // by the schedule: those that get shared memory to themselves (shared_apart.h)
+    // By the schedule: those that get shared memory to themselves (shared_apart.h), those that a thread keeps (thread_registers.h).
+    std::vector<Halide::Func> apart, kept;
 };
 
 ScanChunk make_scan_chunk(const ScanRow &row, const ScanChunkInputs &inputs);

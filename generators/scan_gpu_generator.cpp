@@ -7,9 +7,12 @@
 #include "chunk_ahead.h"
 #include "guard.h"
 #include "math.h"
+#include "needless_barriers.h"
 #include "recurrence.h"
 #include "scan_chunk.h"
+#include "sequence_ahead.h"
 #include "shared_apart.h"
+#include "shared_vectors.h"
 #include "thread_registers.h"
 
 namespace halation {
@@ -95,22 +98,32 @@ public:
         names.chunk_loop = m_.chunk_loop.name();
         names.bits = {"initial_state", "initial_state_bits", final_state_func_.name(), final_state_bits_func_.name(),
                       *reads_bits_,    *writes_bits_};
-        std::vector<std::string> kept = {m_.scanned.name()};
-        if (m_.rates.defined()) kept.push_back(m_.rates.name());
         get_pipeline().add_custom_lowering_pass(make_guard_pass());
         get_pipeline().add_custom_lowering_pass(make_carry_registers_pass(names));
-        get_pipeline().add_custom_lowering_pass(make_thread_registers_pass(kept));
     }
 
     void schedule() {
         scan_gpu(m_, placed_, tile_, gpu_machine(get_target()));
-        std::vector<std::string> apart;
+        std::vector<std::string> apart, kept = {m_.scanned.name()};
+        if (m_.rates.defined()) kept.push_back(m_.rates.name());
+        for (const Func &f : m_.kept) kept.push_back(f.name());
         for (const Func &f : m_.apart) apart.push_back(f.name());
         ChunkAheadNames ahead{m_.chunk_loop.name(), {m_.channel_inputs.name()}};
         if (m_.element_inputs.defined()) ahead.staged.push_back(m_.element_inputs.name());
+        // Most sequences have one token then. Of those that are asked for ahead, the first chunk is not in the loop over chunks.
+        using Next = ChunkAheadNames::Next;
+        if (form == Form::recurrent) ahead.next = tile_.sequences_ahead ? Next::never : Next::if_any;
+        get_pipeline().add_custom_lowering_pass(make_thread_registers_pass(kept));
         get_pipeline().add_custom_lowering_pass(make_shared_apart_pass(apart));
         get_pipeline().add_custom_lowering_pass(make_chunk_ahead_pass(ahead));
-        add_barrier_passes(get_pipeline());
+        get_pipeline().add_custom_lowering_pass(make_needless_barriers_pass());
+        if (tile_.sequences_ahead)
+            get_pipeline().add_custom_lowering_pass(
+                make_sequence_ahead_pass({m_.sequence_loop.name(), m_.chunk_loop.name(), "sequences"}));
+        // Of an API that has one array, whose beginning is a multiple of 16 bytes.
+        if (gpu_machine(get_target()).one_shared_array)
+            get_pipeline().add_custom_lowering_pass(make_shared_vectors_pass(m_.scanned.name()));
+        get_pipeline().add_custom_lowering_pass(make_barrier_memory_pass());
     }
 
 private:

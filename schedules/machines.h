@@ -42,11 +42,15 @@ struct CpuMachine {
 // How a block of threads of a GPU goes through sequences of ssm and hgrn.
 struct ScanTile {
     int chunk;          // tokens in a chunk
-    int channels;       // of a block: threads along channels
+    int channels;       // of a block
     int rows;           // elements of a channel's state in a thread's registers, a group; hgrn has one
     int token_threads;  // threads along tokens in what is done by tokens
     int sequences = 1;  // that a block serves at most, one after the other; fewer where that leaves less than scan_blocks
     int together = 1;   // tokens whose decays a thread reckons side by side, where N is known
+    int each = 1;       // channels of a thread
+    // What the next sequence starts from is asked for while one is served (sequence_ahead.h).
+    bool sequences_ahead = false;
+    int most_registers = 0;  // CUDA: of a thread; 0: as many as the compiler likes
 };
 
 // How a block of threads of a GPU shares out softmax attention: it has `queries` queries of a head, a tile, and goes through the
@@ -99,9 +103,14 @@ struct GpuMachine {
     // a sequence a block (which then reads A for each), 30 and 35 with 8 and 4 rows and two sequences. Prefill of 4096 tokens
     // 0.38; 0.42 with chunks of 16, 0.41 with token after token, 0.45 with a row a thread, 0.63 with four. hgrn 0.106 ms; 0.126
     // with chunks of 32.
+    // Since then, in CUDA graphs: decode of 128 sequences of ssm takes 20.7 us where it took 37.3 (a copy's speed: 0.84, 0.46),
+    // with what a channel reads and writes in registers, sequences asked for ahead, and no more registers a thread than let
+    // scan_blocks be on the device at once; of one sequence 3.3 for 3.5. hgrn, with two channels a thread and blocks of 256: 5.5
+    // for 6.6, of one sequence 2.6 for 2.4. Prefill of 8192 tokens of ssm: 723 us for 939, with shared_vectors.h and fewer
+    // instructions in saturated_decay().
     ScanTile ssm_decode = {1, 32, 4, 1, 8}, ssm_prefill = {8, 16, 2, 8};
-    ScanTile ssm_known_decode = {1, 32, 16, 1, 8}, ssm_known_prefill = {32, 16, 2, 16, 1, 8};
-    ScanTile hgrn_decode = {1, 128, 1, 1}, hgrn_prefill = {64, 16, 1, 16};
+    ScanTile ssm_known_decode = {1, 32, 16, 1, 8, 1, 1, true, 128}, ssm_known_prefill = {32, 16, 2, 16, 1, 8};
+    ScanTile hgrn_decode = {1, 256, 1, 1, 1, 1, 2}, hgrn_prefill = {64, 16, 1, 16};
     int scan_blocks = 2048;  // as many as an H200 runs at once, of a warp and 128 registers a thread
     const ScanTile &ssm(bool decode, bool known) const {
         if (known) return decode ? ssm_known_decode : ssm_known_prefill;
