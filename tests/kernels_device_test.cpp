@@ -258,20 +258,6 @@ TEST_CASE("ssm with N 16, which may have kernels of their own") {
     });
 }
 
-TEST_CASE("blocks serve several sequences of ssm, one after the other, where there are thousands") {
-    Problem like = sizes(1, 0, 16, 33, 1, 1);
-    like.offsets = {0};
-    for (int64_t n = 0; n < 4501; n++) like.offsets.push_back(like.offsets.back() + n % 3);
-    like.T = like.offsets.back();
-    each_problem(like, is_ssm, [](const Problem &problem) {
-        if (problem.type != Type::f32) return;  // which block a sequence goes into is by number
-        const Kernel kernel{HALATION_FORM_RECURRENT, ""};
-        const Results all = run(problem, kernel);
-        check_close(all, expected(problem));
-        for (const int64_t n : {1, 2, 2000, 4500}) check_alone(problem, kernel, all, n);
-    });
-}
-
 TEST_CASE("a device has contexts on several threads, and plans are called from several") {
     const std::vector<std::string> names = known({"gated_delta", "linear_normalized", "rwkv7", "ssm", "hgrn"});
     std::vector<Tensor> alone;
