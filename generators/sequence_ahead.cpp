@@ -1,5 +1,6 @@
 #include "sequence_ahead.h"
 
+#include "checked_pass.h"
 #include "lowered_names.h"
 #include "sequence_table.h"
 
@@ -95,24 +96,15 @@ private:
     }
 };
 
-class SequenceAhead : public IRMutator {
+class SequenceAhead : public CheckedPass {
 public:
     explicit SequenceAhead(SequenceAheadNames names) : names_(std::move(names)) {}
-
-    using IRMutator::mutate;
-    Stmt mutate(const Stmt &s) override {
-        const bool outermost = depth_++ == 0;
-        Stmt result = IRMutator::mutate(s);
-        depth_--;
-        if (outermost && loops_ != 1) fail("there is not one loop over " + names_.sequence_loop + " in threads");
-        return result;
-    }
 
 private:
     using IRMutator::visit;
 
     const SequenceAheadNames names_;
-    int depth_ = 0, loops_ = 0;
+    int loops_ = 0;
     Scope<Interval> bounds_;            // constants, of the lets around what is visited
     const Allocate *shared_ = nullptr;  // of the block around it, the innermost
     const Allocate *grown_ = nullptr;   // that has the table's rows,
@@ -132,6 +124,10 @@ private:
     std::vector<Stmt> loads_;
     Places places_;
     Stmt loading_;
+
+    void check() override {
+        if (loops_ != 1) fail("there is not one loop over " + names_.sequence_loop + " in threads");
+    }
 
     static Expr size_of(const Allocate *op) {
         Expr size = 1;
