@@ -13,7 +13,7 @@ struct Cubins {
     std::vector<int> architectures;  // compute capabilities: 80 for 8.0, ...
 };
 
-// PTX whose kernels take at most so many registers a thread.
+// PTX whose kernels take at most so many registers a thread. Throws Halide::CompileError where there is none in it.
 std::string with_most_registers(const std::string &ptx, int registers);
 
 // PTX and machine code as one piece of device code (halation_device_code in halation_kernels.h). Files are made beside `stem` and

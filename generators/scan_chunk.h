@@ -48,7 +48,7 @@ struct ScanChunk {
     Halide::Func final_state_copy;  // (v,r,g,c,h), see carry.h
     Halide::Func output;            // (v,h,t)
 
-    // By the schedule: those that get shared memory to themselves (shared_apart.h), those that a thread keeps
+    // By the schedule: those that get shared memory to themselves (shared_apart.h), and those that a thread has in registers
     // (thread_registers.h).
     std::vector<Halide::Func> apart, kept;
 };
