@@ -348,8 +348,9 @@ TEST_CASE("which kernels a device has is asked apart from running them", "[devic
     problem.value_dim = 1 << 24;
     const fakes::Failure large = failure_of(halation_can_run(context->get(), &problem, nullptr));
     CHECK(large.status == HALATION_UNSUPPORTED);
-    CHECK(large.says("value_heads, key_dim, value_dim: got 1, 128 and 16777216; initial_state of one sequence has 2147483648 "
-                     "elements, and kernels of backend opencl reach 2147483647; share the value channels out over several calls"));
+    CHECK(
+        large.says("value_heads, key_dim, value_dim: got 1, 128 and 16777216; initial_state of one sequence has 2147483648 "
+                   "elements, and kernels of backend opencl reach 2147483647; share the value channels out over several calls"));
     problem.key_dim = problem.value_dim = 4;
     problem.recurrence = "plain";
     CHECK(failure_of(halation_can_run(context->get(), &problem, nullptr)).status != HALATION_OK);
